@@ -217,7 +217,7 @@ type Source struct {
 	Type       SourceType `json:"type"`
 	RunID      RunID      `json:"runId,omitempty"`      // rerun, manual retry, or the run that triggered or called this
 	ScheduleID ScheduleID `json:"scheduleId,omitempty"` // schedule
-	FireTime   time.Time  `json:"fireTime,omitzero"`    // schedule: the occurrence's own time, not when it was noticed
+	FireTime   time.Time  `json:"fireTime,omitzero"`    // schedule: the occurrence's own time, not when it was noticed; of a run made by hand, when that was
 	Call       string     `json:"call,omitempty"`       // call: its name among those of the run that called
 	Depth      int        `json:"depth,omitempty"`      // call: how many called runs there are above this one
 	CreatedAt  time.Time  `json:"createdAt,omitzero"`   // when the run of RunID that called or is repeated, or the flow, was created

@@ -83,18 +83,18 @@ func (e *evaluation) predecessors(ctx context.Context) ([]runlane.RunID, error) 
 	if err != nil {
 		return nil, err
 	}
-	ids := now.ManualRunIDs
-	if e.record.LastRunID != "" {
-		ids = append([]runlane.RunID{e.record.LastRunID}, ids...)
-	}
+	ids := append([]runlane.RunID{e.record.LastRunID}, now.ManualRunIDs...)
 	var active []runlane.RunID
-	for _, id := range ids {
+	for i, id := range ids {
+		if id == "" {
+			continue
+		}
 		run, err := e.rt.foundRun(ctx, id)
 		if err != nil {
 			return nil, err
 		}
 		if run != nil && run.Status.Active() && run.Source.Type == runlane.SourceSchedule &&
-			run.Source.ScheduleID == e.schedule.ID && e.trusts(run.Source.FireTime) {
+			run.Source.ScheduleID == e.schedule.ID && (i > 0 || e.trusts(run.Source.FireTime)) {
 			active = append(active, id)
 		}
 	}

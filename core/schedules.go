@@ -260,8 +260,9 @@ func (e *evaluation) skipPaused(ctx context.Context) (left bool, err error) {
 }
 
 // TriggerNow makes a run of the schedule at once, whatever its times, its pause and its overlap policy say. The run
-// names the schedule as its source. The reason is kept in its meta, as "runlane.reason". It needs the schedule's
-// definition (runlane.ErrScheduleNotFound). A held singleton key is runlane.ConflictSingletonKey.
+// names the schedule as its source, and the time of this call as its fire time. The reason is kept in its meta, as
+// "runlane.reason". It needs the schedule's definition (runlane.ErrScheduleNotFound). A held singleton key is
+// runlane.ConflictSingletonKey.
 //
 // When the schedule's overlap policy is not runlane.OverlapAllow, the run is first noted in the schedule's record, so
 // that the next occurrence sees it. If that record keeps changing meanwhile, the error is
@@ -282,6 +283,7 @@ func (s *Schedules) TriggerNow(
 		return nil, unknownSchedule(id)
 	}
 	p := s.rt.planScheduled(own, actor, runlane.RunID(s.rt.world.NewID("run_")), time.Time{})
+	p.source.FireTime = p.at
 	if reason != "" {
 		p.options = &runlane.TriggerOptions{Meta: map[string]string{metaReason: reason}}
 	}

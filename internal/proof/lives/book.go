@@ -267,7 +267,7 @@ func (l *life) checkTogether() {
 			(lane.HoldsSlot(run) && run.Status != runlane.StatusQueued || lane.ReservationActive(run, now)) {
 			slots[run.ConcurrencyKey] = append(slots[run.ConcurrencyKey], run.ID)
 		}
-		if run.Source.Type == runlane.SourceSchedule && !run.Source.FireTime.IsZero() {
+		if byHand := len(run.ID) < len("run_")+32; run.Source.Type == runlane.SourceSchedule && !byHand {
 			twice(l, "occurrence", fires, fired{run.Source.ScheduleID, run.Source.FireTime}, run.ID)
 		}
 		if run.Source.Type == runlane.SourceFlow {

@@ -203,7 +203,7 @@ func scheduleTriggersNow(t *testing.T, h Harness) {
 	run, err := s.rt.Schedules().TriggerNow(t.Context(), "minutely", &core.ChangeOptions{Reason: "testing"})
 	s.must(err)
 	s.wantSent("at once", run)
-	if run.Source.ScheduleID != "minutely" || !run.Source.FireTime.IsZero() || run.Meta["runlane.reason"] != "testing" {
+	if run.Source.ScheduleID != "minutely" || !run.Source.FireTime.Equal(run.CreatedAt) || run.Meta["runlane.reason"] != "testing" {
 		t.Fatalf("run is %+v", run)
 	}
 	s.wantStatus(s.execute(run), runlane.StatusSucceeded)
