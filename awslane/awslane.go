@@ -36,7 +36,7 @@ type Options struct {
 	Environment runlane.Environment
 	// Fair keeps tenants with many runs from delaying others on standard queues: see sqstransport.Options.
 	Fair bool
-	// Logger of the transport. nil means slog.Default().
+	// Logger of the transport. nil means that of the runtime which is opened on the lane.
 	Logger *slog.Logger
 	// Queues binds each queue to the URL of an SQS queue. Required.
 	Queues map[runlane.QueueName]string

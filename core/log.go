@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"log/slog"
+	"strings"
 
 	"github.com/runlane/runlane-go"
 )
@@ -46,7 +47,7 @@ func errorAttrs(err error) []slog.Attr {
 	if code == "" {
 		code = runlane.ErrInternal
 	}
-	return []slog.Attr{slog.String(attrCode, string(code)), slog.String(attrError, err.Error())}
+	return []slog.Attr{slog.String(attrCode, string(code)), slog.String(attrError, strings.TrimPrefix(err.Error(), string(code)+": "))}
 }
 
 // lazyHandler adds the attributes of an attempt only when a line is logged, so that attempts which log nothing pay

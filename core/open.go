@@ -87,6 +87,9 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 	if scoper, ok := lane.As[lane.EnvironmentScoper](l.Transport); ok {
 		scoper.Scope(rt.environment)
 	}
+	if taker, ok := lane.As[lane.LoggerTaker](l.Transport); ok {
+		taker.TakeLogger(rt.logger)
+	}
 	rt.encode(options.Codec)
 	if err := rt.checkScheduledPayloads(ctx); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package lane
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -130,6 +131,19 @@ func CarrierOf(t Transport, queue runlane.QueueName) (binding runlane.QueueName,
 type Orderer interface {
 	// Ordered reports whether a queue is an ordered one. It makes no request to a provider.
 	Ordered(queue runlane.QueueName) bool
+}
+
+// LoggerTaker is the optional ability of a transport to log as the runtime does. Found with [As].
+type LoggerTaker interface {
+	// TakeLogger gives it the runtime's logger, before Start. It is used where the transport was made without one.
+	TakeLogger(logger *slog.Logger)
+}
+
+// FairQueuer is the optional ability to keep the wakeups of one group from delaying those of others, in no order. Found
+// with [As].
+type FairQueuer interface {
+	// Fair reports whether a queue does. It makes no request to a provider.
+	Fair(queue runlane.QueueName) bool
 }
 
 // DelayedSender is the optional ability to send wakeups that no outbox row stands for, each after its delay, rounded

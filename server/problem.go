@@ -168,7 +168,8 @@ func (a *api) fail(ctx context.Context, w http.ResponseWriter, operation string,
 	p := problemOf(err)
 	if p.Status >= http.StatusInternalServerError && p.Status != http.StatusNotImplemented && p.Code != codeDeadline {
 		a.logger.LogAttrs(ctx, slog.LevelError, "runlane: a request failed",
-			slog.String("operation", operation), slog.String("code", p.Code), slog.String("error", err.Error()))
+			slog.String("operation", operation), slog.String("code", p.Code),
+			slog.String("error", strings.TrimPrefix(err.Error(), p.Code+": ")))
 	}
 	p.write(w)
 }

@@ -289,8 +289,8 @@ func (t *Transport) Keep() {
 	}
 }
 
-// SetLogger replaces the logger of a transport that does not receive yet.
-func (t *Transport) SetLogger(to *slog.Logger) { t.logger = to }
+// Log is what the transport logs by.
+func (t *Transport) Log() *slog.Logger { return t.log() }
 
 // Look lets the transport's receptions take what they can, now.
 func (t *Transport) Look() {

@@ -1,6 +1,7 @@
 package sqlitelane_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/sqlitelane"
@@ -32,7 +34,7 @@ func TestFullDisk_ReadsGoOn_AndAWorkerSaysSoOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	wakeups, said := sqlitelane.NewTransport(s), make(journal, 100)
-	wakeups.SetLogger(slog.New(slog.NewTextHandler(said, nil)))
+	wakeups.TakeLogger(slog.New(slog.NewTextHandler(said, nil)))
 	wakeup := lane.Wakeup{RunKey: lane.RunKey{Environment: "default", RunID: run.Run.ID}, Queue: "mail"}
 	outcomes, err := wakeups.PublishWakeups(t.Context(), &lane.PublishCommand{Attempts: []lane.PublishAttempt{{Wakeup: wakeup}}})
 	if err != nil || outcomes[0].Type != lane.Published {
@@ -71,6 +73,26 @@ func TestFullDisk_ReadsGoOn_AndAWorkerSaysSoOnce(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// A lane without a logger of its own logs by the runtime's.
+func TestOpen_WithoutALogger_LogsByTheRuntimes(t *testing.T) {
+	t.Parallel()
+	for lanes, want := range map[*slog.Logger]string{nil: "runtime", slog.New(slog.DiscardHandler): ""} {
+		l, err := sqlitelane.Open(t.Context(), newPath(t), &sqlitelane.Options{Logger: lanes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said bytes.Buffer
+		rt, err := core.Open(t.Context(), l, &core.Options{Logger: slog.New(slog.NewTextHandler(&said, nil)).With("of", "runtime")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Transport.(*sqlitelane.Transport).Log().Info("wakeups are taken again")
+		if err := rt.Close(t.Context()); err != nil || strings.Contains(said.String(), "of=runtime") != (want != "") {
+			t.Errorf("%v: said %q, want %q", err, &said, want)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -106,10 +107,10 @@ func (t *Transport) take(ctx context.Context, r *reception) {
 func (t *Transport) report(ctx context.Context, r *reception, err error) {
 	switch {
 	case err == nil && r.failing.CompareAndSwap(true, false):
-		t.logger.InfoContext(ctx, "wakeups are taken again", "queues", r.queues)
+		t.log().InfoContext(ctx, "wakeups are taken again", "queues", r.queues)
 	case err != nil && r.failing.CompareAndSwap(false, true):
-		t.logger.ErrorContext(ctx, "wakeups cannot be taken; looking again every second", "queues", r.queues,
-			"code", runlane.CodeOf(err), "error", err.Error())
+		t.log().ErrorContext(ctx, "wakeups cannot be taken; looking again every second", "queues", r.queues,
+			"code", runlane.CodeOf(err), "error", strings.TrimPrefix(err.Error(), string(runlane.CodeOf(err))+": "))
 	default: // said already
 	}
 }

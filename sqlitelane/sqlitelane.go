@@ -26,7 +26,7 @@ type Options struct {
 	// Environment of runtimes on this lane that name none themselves. "" means runlane.DefaultEnvironment.
 	Environment runlane.Environment
 	// Logger hears that wakeups cannot be taken any more, as with a full disk, and that they are again: a line each.
-	// nil means slog.Default().
+	// nil means that of the runtime which is opened on the lane.
 	Logger *slog.Logger
 	// Ordered names queues that deliver wakeups of one group one after the other, in the order in which they were
 	// published: a group is a concurrency key, else a run. A run that waits for its next attempt lets others pass it.

@@ -1,6 +1,7 @@
 package sqlitelane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -45,8 +46,8 @@ const (
 type Transport struct {
 	lane.UnimplementedTransport
 
-	logger   *slog.Logger
-	storage  *Storage // has the file, and its lane starts it first and closes it last
+	logger   *slog.Logger // nil: see log
+	storage  *Storage     // has the file, and its lane starts it first and closes it last
 	ordered  []runlane.QueueName
 	handBack time.Duration
 
@@ -65,6 +66,7 @@ var (
 	_ lane.Transport     = (*Transport)(nil)
 	_ lane.Receiver      = (*Transport)(nil)
 	_ lane.Orderer       = (*Transport)(nil)
+	_ lane.LoggerTaker   = (*Transport)(nil)
 	_ lane.DelayedSender = (*Transport)(nil)
 	_ lane.DepthReader   = (*Transport)(nil)
 
@@ -72,9 +74,6 @@ var (
 )
 
 func newTransport(s *Storage, logger *slog.Logger, ordered ...runlane.QueueName) *Transport {
-	if logger == nil {
-		logger = slog.Default()
-	}
 	return &Transport{
 		storage:    s,
 		logger:     logger,
@@ -102,6 +101,12 @@ func (t *Transport) Start(context.Context) error {
 	_, err := t.storage.opened()
 	return err
 }
+
+// TakeLogger implements [lane.LoggerTaker].
+func (t *Transport) TakeLogger(logger *slog.Logger) { t.logger = cmp.Or(t.logger, logger) }
+
+// log is the lane's logger, else the runtime's.
+func (t *Transport) log() *slog.Logger { return cmp.Or(t.logger, slog.Default()) }
 
 // Scope implements [lane.EnvironmentScoper].
 func (t *Transport) Scope(environment runlane.Environment) { t.environment = environment }

@@ -1,8 +1,10 @@
 package sqstransport
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -23,6 +25,18 @@ func (t *Transport) MaxDelay(queue runlane.QueueName) time.Duration {
 func (t *Transport) Ordered(queue runlane.QueueName) bool {
 	b, ok := t.carrier(queue)
 	return ok && b.fifo
+}
+
+// TakeLogger implements [lane.LoggerTaker].
+func (t *Transport) TakeLogger(logger *slog.Logger) { t.logger = cmp.Or(t.logger, logger) }
+
+// log is the transport's logger, else the runtime's.
+func (t *Transport) log() *slog.Logger { return cmp.Or(t.logger, slog.Default()) }
+
+// Fair implements [lane.FairQueuer]: with [Options].Fair, standard queues are.
+func (t *Transport) Fair(queue runlane.QueueName) bool {
+	b, ok := t.carrier(queue)
+	return ok && !b.fifo && t.fair
 }
 
 // SendWakeups sends each wakeup after its delay, rounded up to whole seconds; a delay that is not positive means at

@@ -108,7 +108,7 @@ func (t *Transport) logHandBack(
 	case malformed:
 		level = slog.LevelWarn // no handler saw it
 	}
-	logger := t.logger.With("queue", b.name, "message_id", r.MessageID, "receive_count", r.ReceiveCount,
+	logger := t.log().With("queue", b.name, "message_id", r.MessageID, "receive_count", r.ReceiveCount,
 		"delay", delay, "code", runlane.CodeOf(r.Err), "error", r.Err)
 	if malformed {
 		logger.Log(ctx, level, "message is no wakeup and is left for the dead-letter queue")
@@ -167,7 +167,7 @@ func (t *Transport) changeBatch(
 		return nil, operationError(ctx, b, err)
 	}
 	for i := range out.Failed {
-		t.logger.DebugContext(ctx, "visibility of a wakeup was not changed", "queue", b.name,
+		t.log().DebugContext(ctx, "visibility of a wakeup was not changed", "queue", b.name,
 			"provider_code", aws.ToString(out.Failed[i].Code), "error", aws.ToString(out.Failed[i].Message))
 	}
 	return out.Failed, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -124,8 +125,8 @@ func (r *receiver) poll(ctx context.Context) {
 				return
 			}
 			failures++
-			r.transport.logger.WarnContext(ctx, "cannot receive wakeups", "queue", r.binding.name, "failures", failures,
-				"code", runlane.CodeOf(err), "error", err.Error())
+			r.transport.log().WarnContext(ctx, "cannot receive wakeups", "queue", r.binding.name, "failures", failures,
+				"code", runlane.CodeOf(err), "error", strings.TrimPrefix(err.Error(), string(runlane.CodeOf(err))+": "))
 			sleep(ctx, pollPause(failures))
 		case got == 0 && wait == 0:
 			failures, want = 0, 1
@@ -252,7 +253,7 @@ func (r *receiver) warnMisrouted(ctx context.Context, queue runlane.QueueName) {
 		return
 	}
 	if _, warned := r.misrouted.LoadOrStore(queue, true); !warned {
-		r.transport.logger.WarnContext(ctx, "wakeups come by another binding than this process sends them with; "+
+		r.transport.log().WarnContext(ctx, "wakeups come by another binding than this process sends them with; "+
 			"give all programs of the environment the same RUNLANE_QUEUES", "queue", queue, "binding", r.binding.name)
 	}
 }

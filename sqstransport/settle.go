@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -99,9 +100,9 @@ func (s *settler) delete(batch []HandedBack) {
 		cancel()
 		if err != nil {
 			e := operationError(context.Background(), s.binding, err)
-			t.logger.Warn(
+			t.log().Warn(
 				"acknowledged wakeups were not deleted and come again", "queue", s.binding.name, "count", len(batch),
-				"code", e.Code, "error", e.Error(),
+				"code", e.Code, "error", strings.TrimPrefix(e.Error(), string(e.Code)+": "),
 			)
 			return
 		}
@@ -121,7 +122,7 @@ func (s *settler) delete(batch []HandedBack) {
 
 func (s *settler) handBack(batch []HandedBack) {
 	if err := s.transport.handBack(context.Background(), s.binding, batch, slog.LevelDebug); err != nil {
-		s.transport.logger.Warn(
+		s.transport.log().Warn(
 			"wakeups were handed back and come again later than intended",
 			"queue",
 			s.binding.name,

@@ -68,7 +68,7 @@ type Options struct {
 	// Fair sets a message group on wakeups of standard queues too, one a concurrency key, so that a tenant with many
 	// runs does not delay the others. SQS charges extra for such messages.
 	Fair bool
-	// Logger defaults to slog.Default().
+	// Logger defaults to that of the runtime which is opened on the lane.
 	Logger *slog.Logger
 	// Timeout of each request, on top of the wait of a long poll. 0 means DefaultTimeout.
 	Timeout time.Duration
@@ -95,6 +95,8 @@ var (
 	_ lane.QueueCarrier  = (*Transport)(nil)
 	_ lane.Receiver      = (*Transport)(nil)
 	_ lane.Orderer       = (*Transport)(nil)
+	_ lane.LoggerTaker   = (*Transport)(nil)
+	_ lane.FairQueuer    = (*Transport)(nil)
 	_ lane.DelayedSender = (*Transport)(nil)
 	_ lane.DepthReader   = (*Transport)(nil)
 
@@ -128,9 +130,6 @@ func New(client API, queues map[runlane.QueueName]string, options *Options) (*Tr
 		logger:     options.Logger,
 		timeout:    options.Timeout,
 		visibility: options.Visibility,
-	}
-	if t.logger == nil {
-		t.logger = slog.Default()
 	}
 	if t.timeout == 0 {
 		t.timeout = DefaultTimeout

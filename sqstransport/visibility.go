@@ -58,7 +58,7 @@ func (k *keeper) extend(ctx context.Context, now time.Time) {
 		refused, err := k.transport.changeVisibility(ctx, k.binding, batch)
 		if err != nil {
 			if ctx.Err() == nil {
-				k.transport.logger.Warn(
+				k.transport.log().Warn(
 					"wakeups under way may come again: their visibility was not extended",
 					"queue",
 					k.binding.name,
