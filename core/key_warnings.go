@@ -5,18 +5,42 @@ import (
 	"log/slog"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
 )
 
-// warnOfIdleKeys warns once, when the runtime opens, of concurrency keys in queues without a limit.
+// warnOfIdleKeys warns of concurrency keys in queues without a limit that are known when the runtime opens.
 func (rt *Runtime) warnOfIdleKeys(ctx context.Context) {
 	for _, h := range rt.handlers {
-		if !h.Task.Keys.Concurrency || rt.policy(h.Task.Queue.Name).Bounded() {
-			continue
+		if h.Task.Keys.Concurrency {
+			rt.warnOfIdleKey(ctx, h.Task.ID, rt.policy(h.Task.Queue.Name))
 		}
-		rt.logger.LogAttrs(ctx, slog.LevelWarn, "concurrency key without effect: the queue has no limit",
-			slog.String(attrTask, string(h.Task.ID)), slog.String(attrQueue, string(h.Task.Queue.Name)),
-			slog.String("hint", "give the queue a Concurrency, or the task no ConcurrencyKey"))
 	}
+	for _, s := range rt.schedules {
+		if s.prepared.ConcurrencyKey != "" {
+			rt.warnOfIdleKey(ctx, s.Call.Task.ID, s.Call.Task.Queue)
+		}
+	}
+}
+
+// warnOfIdleKey warns once a task and queue of a concurrency key that has no effect. It has one where the queue has a
+// limit, or where its wakeups have groups.
+func (rt *Runtime) warnOfIdleKey(ctx context.Context, task runlane.TaskID, queue runlane.Queue) {
+	if queue.Bounded() || rt.ordered(queue.Name) {
+		return
+	}
+	if fair, ok := lane.As[lane.FairQueuer](rt.lane.Transport); ok && fair.Fair(queue.Name) {
+		return
+	}
+	type warned struct {
+		task  runlane.TaskID
+		queue runlane.QueueName
+	}
+	if _, before := rt.keysWarned.LoadOrStore(warned{task, queue.Name}, true); before {
+		return
+	}
+	rt.logger.LogAttrs(ctx, slog.LevelWarn, "concurrency key without effect: the queue has no limit",
+		slog.String(attrTask, string(task)), slog.String(attrQueue, string(queue.Name)),
+		slog.String("hint", "give the queue a Concurrency, or the run no ConcurrencyKey"))
 }
 
 // warnOfEmptyKeys warns of a task whose function returned no key that keeps a run from being made twice, once a task:

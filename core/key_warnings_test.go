@@ -30,6 +30,7 @@ func TestOpen_SilentTraps_AreSaid(t *testing.T) {
 	tasks := []*runlane.Task[int]{
 		runlane.NewTask("keyed", &runlane.TaskOptions[int]{ConcurrencyKey: none}),
 		runlane.NewTask("bounded", &runlane.TaskOptions[int]{ConcurrencyKey: none, Queue: runlane.Queue{Name: "b", Concurrency: 1}}),
+		runlane.NewTask("given", &runlane.TaskOptions[int]{Queue: runlane.Queue{Name: "g"}}),
 		runlane.NewTask("once", &runlane.TaskOptions[int]{IdempotencyKey: none}),
 		runlane.NewTask("single", &runlane.TaskOptions[int]{SingletonKey: none}),
 	}
@@ -43,7 +44,11 @@ func TestOpen_SilentTraps_AreSaid(t *testing.T) {
 	}
 	for range 2 {
 		for _, task := range tasks {
-			if _, err := rt.Trigger(t.Context(), task.With(1), nil); err != nil {
+			byHand := &runlane.TriggerOptions{}
+			if id := task.Definition().ID; id == "given" || id == "bounded" {
+				byHand.ConcurrencyKey = "tenant"
+			}
+			if _, err := rt.Trigger(t.Context(), task.With(1), byHand); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -52,7 +57,7 @@ func TestOpen_SilentTraps_AreSaid(t *testing.T) {
 		t.Error(err)
 	}
 	for what, want := range map[string]int{
-		"has no limit\" task=keyed": 1, "task=bounded": 0, "task=once key=\"idempotency key\"": 1, "task=single key=\"singleton key\"": 1,
+		"has no limit\" task=keyed": 1, "has no limit\" task=given queue=g": 1, "task=bounded": 0, "task=once key=\"idempotency key\"": 1, "task=single key=\"singleton key\"": 1,
 	} {
 		if n := strings.Count(said.String(), what); n != want {
 			t.Errorf("%d warnings of %q, want %d:\n%s", n, what, want, &said)

@@ -20,7 +20,7 @@ type Runtime struct {
 	lane         *lane.Lane
 	environment  runlane.Environment // never "": a default is written as its name
 	handlers     map[runlane.TaskID]runlane.Handler
-	keysWarned   sync.Map // of empty computed keys
+	keysWarned   sync.Map // of keys that do nothing
 	clientTasks  map[runlane.TaskID]ClientTask
 	definitions  []*runlane.Definition // of both, by id
 	queues       map[runlane.QueueName]runlane.Queue

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"sync"
@@ -86,6 +87,9 @@ func (rt *Runtime) prepare(p *plan, call runlane.Call) error {
 		rt.prepareQueue(p), prepareKeys(p), rt.checkOwners(p), prepareActor(p), checkMeta(p), rt.prepareTime(p),
 	); err != nil {
 		return err
+	}
+	if p.concurrencyKey != "" {
+		rt.warnOfIdleKey(context.Background(), p.task.ID, p.queue)
 	}
 	p.settleRetention(prepared.IdempotencyTTL)
 	if p.id = o.RunID; p.id == "" {
