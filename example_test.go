@@ -49,7 +49,7 @@ func ExampleNewTask() {
 	fmt.Println(runlane.NewTask[int]("a:b", nil).Definition().Err())
 	// Output:
 	// reports.nightly reports <nil>
-	// configuration_invalid: task "a:b": validation_failed: task id contains ':' (use 1 to 200 bytes of printable text without ':') (correct the call of runlane.NewTask)
+	// configuration_invalid: task "a:b": task id contains ':' (use 1 to 200 bytes of printable text without ':') (correct the call of runlane.NewTask)
 }
 
 func ExampleTask_Handle() {

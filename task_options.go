@@ -129,10 +129,15 @@ func (d *Definition) validate() error {
 	if err == nil {
 		return nil
 	}
-	texts := strings.ReplaceAll(err.Error(), "\n", "; ") // an error is one line
+	var texts []string
+	for _, fault := range faults {
+		if e, ok := errors.AsType[*Error](fault); ok {
+			texts = append(texts, fmt.Sprintf("%s (%s)", e.Message, e.Hint)) // its code is no news
+		}
+	}
 	return &Error{
 		Code:    ErrConfigurationInvalid,
-		Message: fmt.Sprintf("task %q: %s", clip(string(d.ID), MaxIDBytes), texts),
+		Message: fmt.Sprintf("task %q: %s", clip(string(d.ID), MaxIDBytes), strings.Join(texts, "; ")),
 		Hint:    "correct the call of runlane.NewTask",
 		Cause:   err,
 	}
