@@ -46,7 +46,7 @@ type Options struct {
 	Getenv func(name string) string
 	// Setenv, see Getenv.
 	Setenv func(name, value string) error
-	// Name is the program's, in help and messages. "" means runlane.
+	// Name is the program's, in help and messages. "" means that of the process's file.
 	Name string
 	// Now is the clock by which times are called "3m ago". nil means time.Now.
 	Now func() time.Time

@@ -28,7 +28,7 @@ func completionCommand() *command {
 		max:   1,
 		words: func(context.Context, *session) []string { return shells() },
 		examples: []string{
-			"completion bash > ~/.local/share/bash-completion/completions/runlane",
+			"completion bash > ~/.local/share/bash-completion/completions/NAME",
 			"completion fish | source",
 		},
 		act: func(*flag.FlagSet) action {

@@ -154,6 +154,7 @@ func (s *session) findingOf(name, detail string, err error) shown.Finding {
 
 func (s *session) showFinding(f shown.Finding) error {
 	color := map[string]string{doctor.OK: green, doctor.Warned: yellow, doctor.Failing: red}[f.Status]
+	f.Detail, f.Fix = s.called(f.Detail), s.called(f.Fix)
 	if s.json {
 		if err := s.emit("finding", &f); err != nil {
 			return err

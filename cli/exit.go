@@ -135,7 +135,8 @@ const maxCause = 300
 // describe is the text of an error without the secrets of this process.
 func (s *session) describe(err error) fault {
 	f := faultOf(err)
-	f.Message, f.Next, f.Cause = s.discreet(f.Message), s.discreet(f.Next), shortened(s.discreet(f.Cause), maxCause)
+	f.Message, f.Next = s.called(s.discreet(f.Message)), s.called(s.discreet(f.Next))
+	f.Cause = shortened(s.called(s.discreet(f.Cause)), maxCause)
 	return f
 }
 

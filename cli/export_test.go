@@ -8,7 +8,7 @@ func (o *Options) OnTerminal(columns int) {
 // Help is what --help writes about each command, by its path.
 func Help() map[string]string {
 	texts := map[string]string{}
-	s := newSession(nil, &Options{Args: []string{}})
+	s := newSession(nil, &Options{Name: "runlane", Args: []string{}})
 	var walk func(cmd *command, path string)
 	walk = func(cmd *command, path string) {
 		if cmd.hidden {
@@ -53,3 +53,6 @@ var Deviation = deviation
 
 // ClockTolerance, see Deviation.
 const ClockTolerance = clockTolerance
+
+// ProgramName is the default of Options.Name.
+var ProgramName = programName

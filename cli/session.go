@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -84,7 +85,7 @@ func newSession(open Opener, options *Options) *session {
 	}
 	s.input = s.openFile
 	if s.name == "" {
-		s.name = "runlane"
+		s.name = programName(os.Args)
 	}
 	if s.args == nil && len(os.Args) > 0 {
 		s.args = os.Args[1:]
@@ -112,6 +113,19 @@ func newSession(open Opener, options *Options) *session {
 	}
 	s.results = bufio.NewWriter(s.stdout)
 	return s
+}
+
+// programName is the name by which the program was called.
+func programName(args []string) string {
+	if len(args) == 0 || args[0] == "" {
+		return "runlane"
+	}
+	return strings.TrimSuffix(filepath.Base(args[0]), ".exe")
+}
+
+// called puts this program's name into a text that names a command of runlane.
+func (s *session) called(text string) string {
+	return strings.ReplaceAll(text, `"runlane `, `"`+s.name+" ")
 }
 
 // ownVariables begin like this. AWS's variables alone do not choose a deployment: many users always have some.

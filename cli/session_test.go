@@ -2,15 +2,19 @@ package cli_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/cli"
 	"github.com/runlane/runlane-go/core"
 )
@@ -40,6 +44,7 @@ func runWith(ctx context.Context, w *world, options *cli.Options) result {
 	}
 	options.Now, options.Getenv = w.now, func(name string) string { return env[name] }
 	options.Setenv = func(name, value string) error { env[name] = value; return nil }
+	options.Name = cmp.Or(options.Name, "runlane")
 	options.OnTerminal(w.columns)
 	code := cli.Run(ctx, w.open, options)
 	return result{stdout.String(), stderr.String(), code}
@@ -73,6 +78,31 @@ func TestRun_BadOpeners_AreUsage(t *testing.T) {
 		code := cli.Run(t.Context(), open, &cli.Options{Args: []string{"runs", "list"}, Stdout: io.Discard, Stderr: &stderr})
 		if code != cli.ExitUsage || !strings.Contains(stderr.String(), "next: ") {
 			t.Errorf("%s: %d %s", name, code, stderr.String())
+		}
+	}
+}
+
+// A program of another name calls itself so in help, examples, scripts and hints.
+func TestRun_AnotherProgram_CallsItselfByItsName(t *testing.T) {
+	t.Parallel()
+	if got := cli.ProgramName([]string{filepath.Join("bin", "mailer.exe")}); got != "mailer" {
+		t.Errorf("the program is %q", got)
+	}
+	damaged := func(context.Context) (*core.Runtime, error) {
+		return nil, &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: "damaged", Hint: "see \"runlane restore COPY\""}
+	}
+	lines := [][]string{{"no-such"}, {"runs", "list"}, {"doctor"}, {"completion", "fish"}}
+	for _, path := range cli.Paths() {
+		lines = append(lines, append(strings.Fields(path), "--help"))
+	}
+	for _, args := range lines {
+		var out bytes.Buffer
+		cli.Run(t.Context(), damaged, &cli.Options{
+			Name: "mailer", Args: args, Stdout: &out, Stderr: &out,
+			Getenv: func(string) string { return "" }, Setenv: func(string, string) error { return nil },
+		})
+		if !strings.Contains(out.String(), "mailer") || regexp.MustCompile(`(["/]|Usage: |(?m:^  )|see: )runlane( |$)`).MatchString(out.String()) {
+			t.Errorf("%q: %s", args, &out)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func versionCommand() *command {
 				info, _ := debug.ReadBuildInfo()
 				version := moduleVersion(info)
 				if !s.json {
-					s.line("%s %s (%s, %s/%s)", s.name, version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+					s.line("runlane %s (%s, %s/%s)", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 					return nil
 				}
 				shown := struct {

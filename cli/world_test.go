@@ -222,7 +222,7 @@ func (w *world) run(ctx context.Context, args ...string) result {
 	var stdout bytes.Buffer
 	stderr := lookout{text: w.interrupt, seen: cancel}
 	options := &cli.Options{
-		Args: args, Now: w.now, Stdin: strings.NewReader(w.stdin), Stdout: &stdout, Stderr: &stderr,
+		Name: "runlane", Args: args, Now: w.now, Stdin: strings.NewReader(w.stdin), Stdout: &stdout, Stderr: &stderr,
 		Getenv: func(name string) string { return w.env[name] },
 		Setenv: func(name, value string) error { w.env[name] = value; return nil },
 	}
