@@ -33,6 +33,8 @@ const (
 	ErrScheduleNotFound ErrorCode = "schedule_not_found"
 	// ErrFlowNotFound: no such flow in this environment.
 	ErrFlowNotFound ErrorCode = "flow_not_found"
+	// ErrQueueNotFound: no program of this environment uses the queue, and it has no active run.
+	ErrQueueNotFound ErrorCode = "queue_not_found"
 	// ErrStorageUnavailable: the storage could not be reached, or stayed busy. Retryable.
 	ErrStorageUnavailable ErrorCode = "storage_unavailable"
 	// ErrTransportUnavailable: the transport could not be reached. Retryable.

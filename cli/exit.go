@@ -22,7 +22,7 @@ const (
 	ExitFailed = 1
 	// ExitUsage: the command line, or an input it names, cannot be accepted as it is. Nothing was changed.
 	ExitUsage = 2
-	// ExitNotFound: there is no such run, task, schedule or key.
+	// ExitNotFound: there is no such run, task, schedule, flow, queue or key.
 	ExitNotFound = 3
 	// ExitConflict: another process was first, or what is named is not in a state for it; the run that was waited for
 	// was cancelled.
@@ -82,7 +82,8 @@ func exitCode(err error) int {
 	switch runlane.CodeOf(err) {
 	case runlane.ErrValidationFailed, runlane.ErrConfigurationInvalid, runlane.ErrCapabilityUnsupported:
 		return ExitUsage
-	case runlane.ErrRunNotFound, runlane.ErrScheduleNotFound, runlane.ErrTaskNotFound, runlane.ErrFlowNotFound:
+	case runlane.ErrRunNotFound, runlane.ErrScheduleNotFound, runlane.ErrTaskNotFound, runlane.ErrFlowNotFound,
+		runlane.ErrQueueNotFound:
 		return ExitNotFound
 	case runlane.ErrStorageConflict:
 		return ExitConflict

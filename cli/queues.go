@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 
@@ -112,7 +113,11 @@ func queuesStatsCommand() *command {
 						args = append(args, string(state.Queue.Name))
 					}
 				}
-				return firstError(s.queueStats(ctx, rt, args, states, named), incomplete)
+				err = s.queueStats(ctx, rt, args, states, named)
+				if incomplete != nil && errors.Is(err, runlane.ErrQueueNotFound) {
+					return incomplete // which queues there are is not known
+				}
+				return firstError(err, incomplete)
 			}
 		},
 	}
@@ -126,6 +131,7 @@ func (s *session) queueStats(
 		spare:  []int{7, 6},
 	}
 	keys := &table{header: []string{"QUEUE", "KEY", "WAITING", "RESERVED", "RUNNING", "DELAYED"}}
+	var missing error
 	var late error // a transport that does not answer: the stats are shown beside it
 	for _, name := range names {
 		stats, err := rt.Queues().Stats(ctx, runlane.QueueName(name))
@@ -135,10 +141,12 @@ func (s *session) queueStats(
 		if err != nil && late == nil {
 			late = err
 		}
-		for _, state := range states {
-			if state.Queue.Name == stats.Queue.Name {
-				stats.QueueState = state // with what other programs have stored
+		if err := shown.KnownQueue(stats, states); err != nil {
+			if missing == nil {
+				next := didYouMean(name, queueNames(ctx, s)) + "\"queues list\" shows those in use"
+				missing = &withNext{cause: err, next: next}
 			}
+			continue
 		}
 		if s.json {
 			if err := s.emit("queue.stats", shown.StatsOf(stats)); err != nil {
@@ -161,17 +169,14 @@ func (s *session) queueStats(
 		)
 		addKeys(keys, stats, plus)
 	}
-	if !s.json {
+	if !s.json && len(t.rows) > 0 {
 		s.write(t)
 	}
 	if !s.json && byKey && len(keys.rows) > 0 {
 		s.line("")
 		s.write(keys)
 	}
-	for _, name := range names {
-		(&filter{queue: name}).doubt(ctx, s)
-	}
-	return late
+	return firstError(missing, late)
 }
 
 // addKeys adds a row for each concurrency key of a queue.

@@ -198,7 +198,8 @@ func statusOf(err error) int {
 		return http.StatusForbidden
 	}
 	switch runlane.CodeOf(err) {
-	case runlane.ErrRunNotFound, runlane.ErrTaskNotFound, runlane.ErrScheduleNotFound, runlane.ErrFlowNotFound:
+	case runlane.ErrRunNotFound, runlane.ErrTaskNotFound, runlane.ErrScheduleNotFound, runlane.ErrFlowNotFound,
+		runlane.ErrQueueNotFound:
 		return http.StatusNotFound
 	case runlane.ErrValidationFailed, runlane.ErrTokenInvalid, runlane.ErrConfigurationInvalid:
 		return http.StatusBadRequest

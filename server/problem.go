@@ -50,6 +50,7 @@ var statusOf = map[runlane.ErrorCode]int{
 	runlane.ErrScheduleNotFound:       http.StatusNotFound,
 	runlane.ErrTaskNotFound:           http.StatusNotFound,
 	runlane.ErrFlowNotFound:           http.StatusNotFound,
+	runlane.ErrQueueNotFound:          http.StatusNotFound,
 	runlane.ErrStorageConflict:        http.StatusConflict,
 	runlane.ErrRunEnded:               http.StatusConflict,
 	runlane.ErrTokenInvalid:           http.StatusForbidden,

@@ -275,7 +275,7 @@ var cases = map[string]routeCase{
 	},
 	"listOccurrences": {
 		sound: one{"/v1/schedules/nightly/occurrences?skipped=true", "", 200, []string{`"items":[]`}},
-		wrong: one{"/v1/schedules/nightly/occurrences?skipped=maybe", "", 400, nil},
+		wrong: one{"/v1/schedules/nigthly/occurrences", "", 404, []string{`"code":"schedule_not_found"`}},
 	},
 	"pauseSchedule": {
 		sound:   one{"/v1/schedules/nightly/pause", `{"reason":"migration"}`, 200, []string{`"paused":true`, `"pauseReason":"migration"`}},
@@ -307,7 +307,7 @@ var cases = map[string]routeCase{
 	},
 	"queueStats": {
 		sound: one{"/v1/queues/default", "", 200, []string{`"kind":"queue.stats"`, `"delayed":2`}},
-		wrong: one{"/v1/queues/a%3Ab", "", 400, nil},
+		wrong: one{"/v1/queues/emials", "", 404, []string{`"code":"queue_not_found"`}},
 	},
 	"doctor": {
 		sound: one{"/v1/doctor", "", 200, []string{

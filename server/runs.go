@@ -322,9 +322,8 @@ func queueStats(ctx context.Context, c *call, in *queueInput) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	index := slices.IndexFunc(states, func(s core.QueueState) bool { return s.Queue.Name == in.Queue })
-	if index >= 0 {
-		stats.QueueState = states[index] // with what other programs have stored
+	if err := shown.KnownQueue(stats, states); err != nil {
+		return nil, err
 	}
 	return object("queue.stats", shown.StatsOf(stats)), nil
 }

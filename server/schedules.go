@@ -74,6 +74,11 @@ func listOccurrences(ctx context.Context, c *call, in *occurrencesInput) (*reply
 			break
 		}
 	}
+	if len(found) == 0 {
+		if _, err := c.rt.Schedules().Get(ctx, in.Schedule); err != nil {
+			return nil, err // there may be none of the name
+		}
+	}
 	return pageOf("occurrence", found, "", asItIs), nil
 }
 

@@ -2,6 +2,7 @@ package shown
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -62,6 +63,25 @@ type Stats struct {
 }
 
 // StatsOf shows the counts of a queue.
+// KnownQueue judges the stats of a queue that someone named: one that is not among those in use, and has nothing, is
+// runlane.ErrQueueNotFound. Of one that is, the state is that of the list, which knows what other programs have stored.
+func KnownQueue(stats *core.QueueStats, inUse []core.QueueState) error {
+	for i := range inUse {
+		if inUse[i].Queue.Name == stats.Queue.Name {
+			stats.QueueState = inUse[i]
+			return nil
+		}
+	}
+	if stats.Waiting+stats.Running+stats.Delayed+max(stats.Backlog, 0)+max(stats.InFlight, 0) > 0 {
+		return nil
+	}
+	return &runlane.Error{
+		Code:    runlane.ErrQueueNotFound,
+		Message: fmt.Sprintf("no program of this environment uses queue %q, and it has no active run", stats.Queue.Name),
+		Hint:    "look at the list of queues; a queue comes with the first program that uses it",
+	}
+}
+
 func StatsOf(stats *core.QueueStats) *Stats {
 	return &Stats{
 		Queue:         QueueOf(&stats.QueueState),
