@@ -32,7 +32,8 @@ func doctorCommand() *command {
 		long: "Configuration, schema, access, queues, work that no worker takes, dead letters and the storage's " +
 			"invariants are checked; where RUNLANE_TABLE (--table) names a table, the clock too, and of a " +
 			"lane in a file its format, every page, its log, the disk's room and how it syncs. Access is judged by " +
-			"trying: reads that find nothing, and writes whose condition cannot hold, so that nothing is written. " +
+			"trying: reads that find nothing, and writes whose condition cannot hold, so that nothing is written; in " +
+			"a file, by a commit that changes nothing, too. " +
 			"The exit code is that of the first check that failed.",
 		examples: []string{"doctor", "doctor --all --json"},
 		act: func(flags *flag.FlagSet) action {
@@ -153,8 +154,8 @@ func (s *session) findingOf(name, detail string, err error) shown.Finding {
 }
 
 func (s *session) showFinding(f shown.Finding) error {
-	color := map[string]string{doctor.OK: green, doctor.Warned: yellow, doctor.Failing: red}[f.Status]
 	f.Detail, f.Fix = s.called(f.Detail), s.called(f.Fix)
+	color := map[string]string{doctor.OK: green, doctor.Warned: yellow, doctor.Failing: red}[f.Status]
 	if s.json {
 		if err := s.emit("finding", &f); err != nil {
 			return err

@@ -26,6 +26,13 @@ type Finding struct {
 	Broken bool
 }
 
+// WriteProber is the optional ability of a storage to make a commit that changes nothing, for doctor: that alone finds a
+// full disk. Found with [As].
+type WriteProber interface {
+	// ProbeWrite returns when the commit is as durable as any.
+	ProbeWrite(ctx context.Context) error
+}
+
 // EnvironmentLister is the optional ability of a storage to name its environments cheaply. Found with [As].
 type EnvironmentLister interface {
 	// Environments are the names of those that have runs, in their order.

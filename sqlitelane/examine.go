@@ -18,7 +18,18 @@ const (
 	leastRoom = 256 << 20
 )
 
-var _ lane.Examiner = (*Storage)(nil)
+var (
+	_ lane.Examiner    = (*Storage)(nil)
+	_ lane.WriteProber = (*Storage)(nil)
+)
+
+// ProbeWrite implements lane.WriteProber: the head of the file is written again as it is.
+func (s *Storage) ProbeWrite(ctx context.Context) error {
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	return s.write(ctx, func(t *tx) error { return t.Exec(fmt.Sprint("PRAGMA user_version=", format)) })
+}
 
 // Examine implements lane.Examiner: the file's format and size, its pages, its log, the disk's room, how it syncs. That
 // it is on a disk of this machine was made sure of by [Open].

@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/doctor"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/sqlitelane"
@@ -74,6 +77,35 @@ func TestFullDisk_ReadsGoOn_AndAWorkerSaysSoOnce(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+}
+
+// Doctor finds a full disk by a commit, which changes nothing.
+func TestDoctor_FullDisk_IsFoundByAWrite(t *testing.T) {
+	t.Parallel()
+	s, disk := onDisk(t)
+	l, err := lane.New(s, sqlitelane.NewTransport(s), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt, err := core.Open(t.Context(), l, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rt.Close(context.Background()) }()
+	writing := func(want string) {
+		t.Helper()
+		checks := doctor.Standard(rt, false)
+		at := slices.IndexFunc(checks, func(c doctor.Check) bool { return c.Name == "writing" })
+		detail, err := checks[at].Run(t.Context(), rt)
+		if !strings.Contains(fmt.Sprint(detail, err), want) || (err == nil) == (want == "is full") {
+			t.Errorf("%s, %v: want %q", detail, err, want)
+		}
+	}
+	writing("a commit was written")
+	disk.Fill(0)
+	writing("is full")
+	disk.Fill(-1)
+	writing("a commit was written")
 }
 
 // A lane without a logger of its own logs by the runtime's.

@@ -84,7 +84,7 @@ func checkReading(ctx context.Context, rt *core.Runtime) (string, error) {
 }
 
 // checkWriting tries writes whose conditions cannot hold: they need the same permissions as other writes, and write
-// nothing.
+// nothing. A storage that keeps its state on a disk makes a commit that changes nothing, too.
 func checkWriting(ctx context.Context, rt *core.Runtime) (string, error) {
 	storage, id, at := rt.Lane().Storage, runlane.RunID(unusedID()), time.Unix(0, 0)
 	_, err := storage.AppendRunEvents(ctx, &lane.AppendCommand{Transition: lane.Transition{
@@ -120,6 +120,9 @@ func checkWriting(ctx context.Context, rt *core.Runtime) (string, error) {
 		if !errors.Is(err, runlane.ErrStorageConflict) && !errors.Is(err, runlane.ErrScheduleNotFound) {
 			return "", unexpected(err, "changing a schedule that does not exist")
 		}
+	}
+	if prober, ok := lane.As[lane.WriteProber](storage); ok {
+		return "a commit was written, and changed nothing", prober.ProbeWrite(ctx)
 	}
 	return "writes are allowed; nothing was written", nil
 }
