@@ -55,7 +55,9 @@ func (t *Transport) Receive(
 	if t.isClosed() {
 		return nil
 	}
-	if _, err := t.storage.opened(); err != nil {
+	if f, err := t.storage.opened(); err != nil {
+		return err
+	} else if err := f.ReadOnly(); err != nil {
 		return err
 	}
 	receiving, cancel := context.WithCancel(ctx)

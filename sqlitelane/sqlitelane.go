@@ -53,9 +53,12 @@ const (
 const readers = 4
 
 // Open returns a lane over the file, which it makes where there is none. It is closed like every lane, by closing the
-// runtime that was opened on it. A file that cannot be used (of a newer format, damaged, another program's, read-only,
-// on a network, open on another host) is runlane.ErrConfigurationInvalid, with a hint each. Where a host had it open
-// that has ended since, as by a loss of power, Open waits five seconds for an answer of it.
+// runtime that was opened on it. A file that cannot be used (of a newer format, damaged, another program's, on a
+// network, open on another host) is runlane.ErrConfigurationInvalid, with a hint each. Where a host had it open that has
+// ended since, as by a loss of power, Open waits five seconds for an answer of it.
+//
+// A file that this user may read and not write, or whose folder they may not write, is opened for reading: every write,
+// and receiving, is runlane.ErrConfigurationInvalid then, and nothing beside the file is made or changed.
 func Open(ctx context.Context, path string, options *Options) (*lane.Lane, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err

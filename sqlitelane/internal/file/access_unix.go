@@ -14,6 +14,12 @@ func mayWrite(path string) bool {
 	return syscall.Access(path, write) == nil
 }
 
+// mayRead asks in the same way.
+func mayRead(path string) bool {
+	const read = 4
+	return syscall.Access(path, read) == nil
+}
+
 // links is how many names a file has.
 func links(info os.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {

@@ -82,17 +82,25 @@ type File struct {
 	effect  func() (durable func())
 	done    chan struct{} // closed by Close
 	closing sync.Once
+
+	readOnly bool // then there is no writer, no looker and no claim
+	seen     seen // by readOnlyChanged
 }
 
-// Open opens the file, and makes it where there is none. What is wrong with it is runlane.ErrConfigurationInvalid.
+// Open opens the file, and makes it where there is none. What is wrong with it is runlane.ErrConfigurationInvalid. One
+// that this user may only read is opened for that: see [File.ReadOnly].
 func Open(o *Options) (*File, error) {
 	path, err := filepath.Abs(o.Path)
 	if err != nil {
 		return nil, unusable(err, "name another path", "%s has no absolute path", o.Path)
 	}
 	path = resolved(path)
-	if err := judgePlace(path, o); err != nil {
+	readOnly, err := judgePlace(path, o)
+	if err != nil {
 		return nil, err
+	}
+	if readOnly {
+		return openReadOnly(path, o)
 	}
 	c, err := takeClaim(path, o)
 	if err != nil {
@@ -180,52 +188,57 @@ func lists(mounts, path string) bool {
 	return false
 }
 
-// judgePlace refuses what cannot hold the file: locks and shared memory do not work over a network.
-func judgePlace(path string, o *Options) error {
+// judgePlace refuses what cannot hold the file: locks and shared memory do not work over a network. readOnly says that
+// this user may read what is there and not write it.
+func judgePlace(path string, o *Options) (readOnly bool, err error) {
 	folder := filepath.Dir(path)
 	info, err := os.Stat(folder)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return unusable(err, "make the folder, or name another path", "there is no folder %s", folder)
+		return false, unusable(err, "make the folder, or name another path", "there is no folder %s", folder)
 	case err != nil:
-		return unusable(err, "name another path", "%s cannot be looked at", folder)
+		return false, unusable(err, "name another path", "%s cannot be looked at", folder)
 	case !info.IsDir():
-		return unusable(nil, "name another path", "%s is no folder", folder)
+		return false, unusable(nil, "name another path", "%s is no folder", folder)
 	}
 	if info, err := os.Stat(path); err == nil {
 		if !info.Mode().IsRegular() {
-			return unusable(nil, "name another path", "%s is no regular file", path)
+			return false, unusable(nil, "name another path", "%s is no regular file", path)
 		}
-		if !mayWrite(path) {
-			return unusable(nil, "let this user write the file and its folder", "%s cannot be written", path)
+		readOnly = !mayWrite(path) || !mayWrite(folder)
+		if readOnly && !mayRead(path) {
+			return false, unusable(nil, readOnlyHint, "%s cannot be read or written", path)
 		}
 		// The log is found beside the file, by its name: two names have two logs, and each takes the other's commits.
 		if links(info) > 1 {
-			return unusable(nil, "leave the file one name: remove the hard link",
+			return false, unusable(nil, "leave the file one name: remove the hard link",
 				"%s has another name, and processes that use the other one would lose commits", path)
 		}
 		if mounted(path) {
-			return unusable(nil, "mount the folder that has the file",
+			return false, unusable(nil, "mount the folder that has the file",
 				"%s is mounted alone, and processes outside would lose commits", path)
 		}
 	}
-	if !mayWrite(folder) {
-		return unusable(nil, "let this user write the folder, which has the log", "%s cannot be written", folder)
+	if !readOnly && !mayWrite(folder) {
+		return false, unusable(nil, "let this user write the folder, which has the log", "%s cannot be written", folder)
 	}
 	networkOf := o.Network
 	if networkOf == nil {
 		networkOf = networkOfSystem
 	}
 	if network := networkOf(folder); network != "" {
-		return unusable(nil, "use a disk of this machine; for several machines use the lane on AWS",
+		return false, unusable(nil, "use a disk of this machine; for several machines use the lane on AWS",
 			"%s is on a network file system (%s), where SQLite's locks and shared memory do not hold", path, network)
 	}
-	return nil
+	return readOnly, nil
 }
 
 // Read lends a connection for one read: what it shows is one state of the file, at least as new as every commit that
 // returned before.
 func (f *File) Read(ctx context.Context, read func(*Conn) error) error {
+	if f.readOnly {
+		return f.readOnlyRead(ctx, read)
+	}
 	var c *Conn
 	select {
 	case <-f.done:
@@ -258,6 +271,9 @@ func cancelled(ctx context.Context) error {
 func (f *File) Close() (err error) {
 	f.closing.Do(func() {
 		close(f.done)
+		if f.readOnly {
+			return
+		}
 		err = errors.Join(f.writer.close(), f.closeReaders())
 		err = failure(err, f.path, "")
 		f.writer.place.use.end()
@@ -268,6 +284,9 @@ func (f *File) Close() (err error) {
 
 // Changed reports whether the file was written since the last call. It costs a few microseconds.
 func (f *File) Changed() (bool, error) {
+	if f.readOnly {
+		return f.readOnlyChanged()
+	}
 	f.looking.Lock()
 	defer f.looking.Unlock()
 	if f.looker == nil {

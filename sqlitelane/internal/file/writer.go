@@ -68,12 +68,19 @@ func newWriter(p place, c *Conn) *writer {
 }
 
 // Remember sets what forgets what is remembered of the file. It is called under the writer's lock.
-func (f *File) Remember(forget func()) { f.writer.foreign = forget }
+func (f *File) Remember(forget func()) {
+	if !f.readOnly {
+		f.writer.foreign = forget
+	}
+}
 
 // Write carries a command out in a transaction that it may share with others, and returns when that is durable. The
 // command may be called several times, by any caller's goroutine; the last call counts. An error of the command is
 // returned as it is, and then it wrote nothing.
 func (f *File) Write(ctx context.Context, run func(*Tx) error) error {
+	if err := f.ReadOnly(); err != nil {
+		return err
+	}
 	if f.effect != nil {
 		run = traced(run, f.effect())
 	}
@@ -114,6 +121,9 @@ func (w *writer) enqueue(j *job) bool {
 // Later carries a command out soon, with the next batch at the latest. No caller learns how it ended, and a crash may
 // forget it.
 func (f *File) Later(run func(*Tx) error) {
+	if f.readOnly {
+		return
+	}
 	if f.effect != nil {
 		run = traced(run, f.effect())
 	}
