@@ -167,6 +167,9 @@ func (s *session) queueStats(
 			unknownBelowZero(stats.Backlog),
 			unknownBelowZero(stats.InFlight),
 		)
+		if stats.KeysAtLeast {
+			plus = "+"
+		}
 		addKeys(keys, stats, plus)
 	}
 	if !s.json && len(t.rows) > 0 {

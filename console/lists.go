@@ -129,7 +129,7 @@ const keysShown = 20
 // keyRows are the concurrency keys of a queue, those with the most waiting runs first.
 func (v *visitor) keyRows(queue *runlane.Queue, stats *core.QueueStats) g.Group {
 	var rows g.Group
-	name := g.Text(visible(string(queue.Name)))
+	name, atLeast := g.Text(visible(string(queue.Name))), stats.AtLeast || stats.KeysAtLeast
 	for i := range stats.Keys[:min(len(stats.Keys), keysShown)] {
 		k := &stats.Keys[i]
 		key := h.Code(g.Text(visible(clip(k.Key, 80))))
@@ -138,11 +138,11 @@ func (v *visitor) keyRows(queue *runlane.Queue, stats *core.QueueStats) g.Group 
 		}
 		slots := g.Text("no limit")
 		if queue.Bounded() {
-			slots = slotsOf(k.Running, k.Reserved, queue.Concurrency, stats.AtLeast)
+			slots = slotsOf(k.Running, k.Reserved, queue.Concurrency, atLeast)
 		}
 		rows = append(rows, h.Tr(
-			h.Td(name), h.Td(key), h.Td(slots), h.Td(counted(k.Waiting, stats.AtLeast)),
-			h.Td(counted(k.Running, stats.AtLeast)), h.Td(counted(k.Delayed, stats.AtLeast)),
+			h.Td(name), h.Td(key), h.Td(slots), h.Td(counted(k.Waiting, atLeast)),
+			h.Td(counted(k.Running, atLeast)), h.Td(counted(k.Delayed, atLeast)),
 		))
 	}
 	if more := len(stats.Keys) - keysShown + stats.MoreKeys; more > 0 {

@@ -63,6 +63,8 @@ type QueueStats struct {
 	// AtLeast says that the call reached its bound first: the queue, and any of Keys, has more runs than were counted.
 	// Those that workers have were counted before the others.
 	AtLeast bool `json:"atLeast,omitempty"`
+	// KeysAtLeast says so of Keys alone: the storage counted the queue ([lane.RunCounter]), and not its keys.
+	KeysAtLeast bool `json:"keysAtLeast,omitempty"`
 	// Keys are the same counts by concurrency key, at most [MaxQueueKeys] of them: those with the most waiting runs,
 	// then those with the most slots. A bounded queue has its limit of slots for each key. nil where no active run has
 	// a key.
@@ -165,7 +167,8 @@ func (q *Queues) state(name runlane.QueueName) QueueState {
 // each kind of marker in each shard (56, half a unit each while there are few runs) and one read for up to 100 runs of
 // the queue; runs of other queues cost only their keys. Where a page does not hold all, up to 5,000 runs that workers
 // have are counted before the others, which takes a page more. Beyond some 9,000 runs of the queue, or 18,000 active
-// runs of all queues, less where thousands are running, the counts are lower bounds and AtLeast is set.
+// runs of all queues, less where thousands are running, the counts are lower bounds and AtLeast is set. The lanes in
+// memory and in a file count all runs of the queue, however many there are.
 //
 // Any queue may be asked about, also one that this runtime does not know. An invalid name is
 // runlane.ErrValidationFailed. A lane that does not show runs to operators is runlane.ErrCapabilityUnsupported. When a
@@ -245,6 +248,24 @@ func (q *Queues) count(ctx context.Context, stats *QueueStats) error {
 		}
 	}
 	stats.byKey(keys)
+	if counter, ok := lane.As[lane.RunCounter](q.rt.storage()); ok && stats.AtLeast {
+		return q.countAll(ctx, counter, stats)
+	}
+	return nil
+}
+
+// countAll takes the counts of a storage that counts all runs. Those by key stay what was read.
+func (q *Queues) countAll(ctx context.Context, counter lane.RunCounter, stats *QueueStats) error {
+	counts, err := counter.CountRuns(ctx, &lane.CountQuery{
+		Environment: q.rt.environment, Queue: stats.Queue.Name, At: stats.At, QueuedAt: stats.At.Add(clockSkew),
+	})
+	if err != nil {
+		return err
+	}
+	stats.AtLeast, stats.KeysAtLeast = false, true
+	stats.Waiting, stats.OldestWaiting, stats.Oldest = counts.Due, counts.First, counts.FirstID
+	stats.Reserved, stats.Running = counts.Reserved, counts.Owned
+	stats.Delayed, stats.NextDue = counts.Later, counts.Next
 	return nil
 }
 

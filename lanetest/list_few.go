@@ -78,4 +78,42 @@ func ListsFindTheFew(t *testing.T, h StorageHarness) {
 	if page := must(b.storage.ListRunnableRuns(b.ctx(), due))(t); len(page.Items) != 1 || page.Items[0].RunID != inOther {
 		t.Errorf("runnable in a queue: %v", page)
 	}
+	countsAll(t, b)
+}
+
+// countsAll compares what a storage counts with what it lists.
+func countsAll(t *testing.T, b *bundle) {
+	t.Helper()
+	counter, ok := lane.As[lane.RunCounter](b.storage)
+	if !ok {
+		t.Fatal("the storage counts no runs")
+	}
+	c := lane.CountQuery{Environment: b.env, Queue: Queue, At: noon.Add(time.Minute), QueuedAt: noon.Add(time.Second / 2)}
+	want := &lane.RunCounts{}
+	q := lane.RunQuery{PageQuery: lane.PageQuery{Environment: b.env, Limit: runlane.MaxPageLimit}, Queue: Queue}
+	for {
+		page := must(b.storage.ListRuns(b.ctx(), &q))(t)
+		for i := range page.Items {
+			run := &page.Items[i]
+			due, until := run.RunAt, c.At
+			if run.Status == runlane.StatusQueued {
+				until = c.QueuedAt
+				if due.IsZero() {
+					due = run.CreatedAt
+				}
+			}
+			switch {
+			case run.Status.Owned():
+				want.Owned++
+			case run.Status.Active():
+				want.Saw(!due.After(until), 1, due, run.ID)
+			}
+		}
+		if q.After = page.Next; q.After == "" {
+			break
+		}
+	}
+	if d := difference(want, must(counter.CountRuns(b.ctx(), &c))(t)); d != "" || want.Due < fewAmong || want.Later < fewAmong/2 {
+		t.Errorf("the counts of a queue are not those of its list (-want +got):\n%s", d)
+	}
 }

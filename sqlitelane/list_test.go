@@ -1,13 +1,17 @@
 package sqlitelane_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
+	"github.com/runlane/runlane-go/sqlitelane"
 )
 
 func TestListRuns_FindsTheFew(t *testing.T) {
@@ -47,5 +51,33 @@ func TestListRuns_RowsOfAnOlderProgram(t *testing.T) {
 	}
 	if d := cmp.Diff(before, lists()); d != "" {
 		t.Error(d)
+	}
+}
+
+// Twelve thousand waiting runs of one queue are counted, each.
+func TestQueueStats_ManyWaiting_AreCounted(t *testing.T) {
+	t.Parallel()
+	const many = 12_000
+	s := started(t, newPath(t), 0)
+	f := lanetest.NewFactory("default")
+	run, err := s.AppendRunEvents(t.Context(), f.Creation(t, time.Now().Add(-time.Hour), lanetest.RunOptions{NoDelivery: true}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Multiply(run.Run.ID, many-1); err != nil {
+		t.Fatal(err)
+	}
+	l, err := lane.New(s, sqlitelane.NewTransport(s), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt, err := core.Open(t.Context(), l, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rt.Close(context.Background()) }()
+	stats, err := rt.Queues().Stats(t.Context(), run.Run.Queue)
+	if err != nil || stats.Waiting != many || stats.AtLeast || !stats.KeysAtLeast || stats.OldestWaiting.IsZero() || stats.Oldest == "" {
+		t.Errorf("%+v, %v", stats, err)
 	}
 }

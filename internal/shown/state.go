@@ -56,13 +56,13 @@ type Stats struct {
 	Delayed       int             `json:"delayed"`
 	NextDue       time.Time       `json:"nextDue,omitzero"`
 	AtLeast       bool            `json:"atLeast,omitempty"`
+	KeysAtLeast   bool            `json:"keysAtLeast,omitempty"`
 	Keys          []core.KeyStats `json:"keys,omitempty"`
 	MoreKeys      int             `json:"moreKeys,omitempty"`
 	Backlog       int             `json:"backlog"`
 	InFlight      int             `json:"inFlight"`
 }
 
-// StatsOf shows the counts of a queue.
 // KnownQueue judges the stats of a queue that someone named: one that is not among those in use, and has nothing, is
 // runlane.ErrQueueNotFound. Of one that is, the state is that of the list, which knows what other programs have stored.
 func KnownQueue(stats *core.QueueStats, inUse []core.QueueState) error {
@@ -82,6 +82,7 @@ func KnownQueue(stats *core.QueueStats, inUse []core.QueueState) error {
 	}
 }
 
+// StatsOf shows the counts of a queue.
 func StatsOf(stats *core.QueueStats) *Stats {
 	return &Stats{
 		Queue:         QueueOf(&stats.QueueState),
@@ -93,6 +94,7 @@ func StatsOf(stats *core.QueueStats) *Stats {
 		Delayed:       stats.Delayed,
 		NextDue:       stats.NextDue,
 		AtLeast:       stats.AtLeast,
+		KeysAtLeast:   stats.KeysAtLeast,
 		Keys:          stats.Keys,
 		MoreKeys:      stats.MoreKeys,
 		Backlog:       stats.Backlog,

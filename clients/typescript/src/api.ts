@@ -872,6 +872,7 @@ export interface QueueStats {
   dispatchTimeout?: string;
   inFlight: number;
   keys?: KeyStats[];
+  keysAtLeast?: boolean;
   kind: "queue.stats";
   known: boolean;
   moreKeys?: number;

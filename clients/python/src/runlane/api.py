@@ -1059,6 +1059,7 @@ class QueueStats(_QueueStatsNeeded, total=False):
     carrier: str
     dispatchTimeout: str
     keys: list[KeyStats]
+    keysAtLeast: bool
     moreKeys: int
     nextDue: str
     oldestWaiting: str

@@ -1,0 +1,62 @@
+package lane
+
+import (
+	"context"
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+// RunCounter is the optional ability of a storage to count the active runs of a queue without reading them. Found with
+// [As]: of a storage without it, a queue with many runs is counted as far as a bounded number of pages goes.
+type RunCounter interface {
+	// CountRuns counts all active runs of the queue, as ListRuns has them.
+	CountRuns(ctx context.Context, q *CountQuery) (*RunCounts, error)
+}
+
+// CountQuery is what [RunCounter] counts.
+type CountQuery struct {
+	// Environment scopes the runs.
+	Environment runlane.Environment
+	// Queue is theirs.
+	Queue runlane.QueueName
+	// At is the last instant at which a run that waits for a time is due, and until which a reservation is over.
+	At time.Time
+	// QueuedAt is the same for queued runs, whose time another clock may have written.
+	QueuedAt time.Time
+}
+
+// RunCounts are the active runs of a queue. Each is in one of Owned, Due and Later.
+type RunCounts struct {
+	// Owned are those that a worker has.
+	Owned int
+	// Due are those that wait and are due.
+	Due int
+	// First is since when the first of them is.
+	First time.Time
+	// FirstID is that run.
+	FirstID runlane.RunID
+	// Reserved are those of Due that have a slot.
+	Reserved int
+	// Later are the others.
+	Later int
+	// Next is when the first of them is due.
+	Next time.Time
+}
+
+// Saw counts n runs that are due at an instant or later, the first of them at first.
+func (c *RunCounts) Saw(due bool, n int, first time.Time, id runlane.RunID) {
+	switch {
+	case n == 0:
+	case due:
+		if c.Due == 0 || first.Before(c.First) {
+			c.First, c.FirstID = first, id
+		}
+		c.Due += n
+	default:
+		if c.Later == 0 || first.Before(c.Next) {
+			c.Next = first
+		}
+		c.Later += n
+	}
+}

@@ -1,0 +1,58 @@
+package memlane
+
+import (
+	"context"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+var _ lane.RunCounter = (*Storage)(nil)
+
+// CountRuns implements lane.RunCounter by the sizes of lists.
+func (s *Storage) CountRuns(ctx context.Context, q *lane.CountQuery) (*lane.RunCounts, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	counts := &lane.RunCounts{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	env := s.find(q.Environment)
+	if env == nil {
+		return counts, nil
+	}
+	for _, set := range env.lists(&choice{of: active, queue: q.Queue}) {
+		until := at(q.At)
+		switch status := set.kind.is(); {
+		case status.Owned():
+			counts.Owned += set.size
+			continue
+		case status == runlane.StatusQueued:
+			until = at(q.QueuedAt)
+		}
+		block, index := set.seek(position{at: until + 1})
+		due := index
+		for _, items := range set.blocks[:block] {
+			due += len(items)
+		}
+		if due > 0 {
+			first := set.blocks[0][0]
+			counts.Saw(true, due, first.at.time(), first.entry.id)
+		}
+		if due < set.size {
+			next := set.blocks[block][index]
+			counts.Saw(false, set.size-due, next.at.time(), next.entry.id)
+		}
+	}
+	for key, p := range env.partitions {
+		if key.queue != q.Queue {
+			continue
+		}
+		for _, e := range p.holders {
+			if !e.owned() && e.occupies(at(q.At)) {
+				counts.Reserved++
+			}
+		}
+	}
+	return counts, nil
+}
