@@ -315,29 +315,6 @@ func (s *Stack) Lambda(ctx context.Context, method, output, path, body string) (
 	return s.call(ctx, method, s.Outputs[output], path, body)
 }
 
-// EnableMappings turns the event source mappings of a function on or off, which an output of the stack names. What it
-// was given already goes on.
-func (s *Stack) EnableMappings(ctx context.Context, output string, enabled bool) error {
-	function := url.QueryEscape(s.Outputs[output] + ":live")
-	answer, err := s.request(ctx, http.MethodGet, "event-source-mappings/?FunctionName="+function, "")
-	if err != nil {
-		return err
-	}
-	var listed struct{ EventSourceMappings []struct{ UUID string } }
-	if err := json.Unmarshal(answer, &listed); err != nil {
-		return fmt.Errorf("mappings of %s: %w", output, err)
-	}
-	if len(listed.EventSourceMappings) == 0 {
-		return fmt.Errorf("%s has no event source mappings", output)
-	}
-	for _, mapping := range listed.EventSourceMappings {
-		path, body := "event-source-mappings/"+mapping.UUID, fmt.Sprintf(`{"Enabled":%t}`, enabled)
-		if _, err := s.request(ctx, http.MethodPut, path, body); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // call makes a request to a function by its name.
 func (s *Stack) call(ctx context.Context, method, function, path, body string) ([]byte, error) {
