@@ -13,7 +13,7 @@ front     | 4 | aws | go test -tags proof -parallel 16 -run 'Front\$' ./dynamost
 linear    | 4 | aws | go test -tags proof -run 'Linear|TestGrowth' ./dynamostore
 localstack| 8 | aws | go test ./localstack/... && go test -tags proof -run TestConformance_Endpoint ./dynamostore
 lives     | 3 | aws | go test ./internal/proof/lives && go -C sqlitelane test -tags proof -run TestLives .
-crash     | 5 | aws | go test ./internal/proof/crashtest
+crash     | 5 | aws | go test ./internal/proof/crashtest && go -C sqlitelane test -tags proof -run 'TestCrash|TestPowerLoss' .
 chaos     | 4 | aws | make chaos CHAOS=3m
 load      | 4 | aws | go test ./internal/proof/loadtest
 lambda    | 6 | aws | go test ./internal/proof/lambdatest/...

@@ -13,6 +13,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/proof/crash"
 	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
@@ -253,7 +254,7 @@ func refused(t *testing.T, s *sqlitelane.Storage, refuse func(), want runlane.Er
 				t.Fatal(id, err)
 			}
 		}
-		found, err := violations(t.Context(), s, "default")
+		found, err := crash.Violations(t.Context(), s, "default")
 		if err != nil || len(found) > 0 {
 			t.Fatal(found, err)
 		}
@@ -436,20 +437,5 @@ func TestWakeups_ReachAnotherProcess(t *testing.T) {
 	}
 	if err := errors.Join(from.Close(t.Context()), to.Close(t.Context())); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// violations are all that the storage finds in an environment.
-func violations(ctx context.Context, s *sqlitelane.Storage, environment runlane.Environment) (found []lane.Violation, err error) {
-	q := &lane.PageQuery{Environment: environment, Limit: runlane.MaxPageLimit}
-	for {
-		page, err := s.Check(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, page.Items...)
-		if q.After = page.Next; q.After == "" {
-			return found, nil
-		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/runlane/runlane-go/internal/proof/crash"
 	"github.com/runlane/runlane-go/internal/proof/hostiletest"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/sqlitelane"
@@ -37,21 +38,11 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	if text := os.Getenv(crashVariable); text != "" {
-		crashChild(text)
+	if crash.Child(crashScenarios, crashChildLane) {
 		return
 	}
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction(hostiletest.Blocks))
 }
-
-// failing is a testing.TB for a process that is no test.
-type failing struct{ testing.TB }
-
-func (failing) Helper() {}
-
-func (failing) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
-
-func (failing) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 
 // child does deeds until it is killed, four side by side, and says what was committed.
 func child(path string, out io.Writer) error {
@@ -62,7 +53,7 @@ func child(path string, out io.Writer) error {
 	var mu sync.Mutex
 	faults := make(chan error, len(kinds))
 	for _, name := range []string{"life", "bounded", "outbox", "schedule", "wakeup", "ordered", "retry"} {
-		d := &deeds{t: failing{}, s: s, w: deedsTransport(s), f: lanetest.NewFactory(deedsEnvironment)}
+		d := &deeds{t: crash.NoTest{}, s: s, w: deedsTransport(s), f: lanetest.NewFactory(deedsEnvironment)}
 		d.prefix = fmt.Sprint(name, os.Getpid(), "-")
 		d.ack = func(line string) {
 			mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/proof/crash"
 	"github.com/runlane/runlane-go/internal/proof/lives"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane"
@@ -45,7 +46,7 @@ func fileWorld(t *testing.T, path string, environment runlane.Environment, now f
 	}
 	checker := w.Storage(true).(*sqlitelane.Storage)
 	w.Check = func(ctx context.Context, _ bool) ([]lane.Violation, error) {
-		return violations(ctx, checker, environment)
+		return crash.Violations(ctx, checker, environment)
 	}
 	w.Close = func(ctx context.Context) (err error) {
 		for _, s := range opened {

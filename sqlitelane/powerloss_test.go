@@ -62,8 +62,8 @@ type outcomes struct {
 	lost           []string
 }
 
-// crash loses the power right before and after every sync, in every way, and opens what is left.
-func crash(t *testing.T, disk *powerloss.Disk, lines []said, seed uint64) (o outcomes) {
+// loseEach loses the power right before and after every sync, in every way, and opens what is left.
+func loseEach(t *testing.T, disk *powerloss.Disk, lines []said, seed uint64) (o outcomes) {
 	t.Helper()
 	disk.Crashes(func(c powerloss.Crash) {
 		o.points++
@@ -148,7 +148,7 @@ func TestPowerLoss_LosesNothingThatWasCommitted(t *testing.T) {
 			}
 			disk.Records = true
 			lines := live(t, disk, false, c.rounds, c.kinds...)
-			o := crash(t, disk, lines, 1)
+			o := loseEach(t, disk, lines, 1)
 			for _, fault := range o.lost {
 				t.Error(fault)
 			}
@@ -171,11 +171,11 @@ func TestPowerLoss_RelaxedLosesTheLastCommitsAndBreaksNothing(t *testing.T) {
 	}
 	disk.Records = true
 	lines := live(t, disk, true, 6, "life", "outbox")
-	nothing := crash(t, disk, nil, 1)
+	nothing := loseEach(t, disk, nil, 1)
 	for _, fault := range nothing.lost {
 		t.Error(fault)
 	}
-	if o := crash(t, disk, lines, 1); len(o.lost) == 0 {
+	if o := loseEach(t, disk, lines, 1); len(o.lost) == 0 {
 		t.Error("nothing is lost: the disk loses nothing, and the other tests prove nothing")
 	}
 	t.Logf("reliability: power loss, relaxed points=%d outcomes=%d", nothing.points, nothing.images)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/crash"
 	"github.com/runlane/runlane-go/sealed"
 	"github.com/runlane/runlane-go/sqlitelane"
 )
@@ -186,7 +187,7 @@ func TestPruning_SealedBodies_ShrinksTheFileAndChangesNothingElse(t *testing.T) 
 	b.fill(16, true) // the keys are owned, and what is given back can be used again
 	b.close()
 	s := started(t, b.path, 0)
-	found, err := violations(t.Context(), s, runlane.DefaultEnvironment)
+	found, err := crash.Violations(t.Context(), s, runlane.DefaultEnvironment)
 	if fault, unsound := s.Sound(); err != nil || unsound != nil || fault != "" || len(found) > 0 {
 		t.Errorf("%v %v %s %v", err, unsound, fault, found)
 	}

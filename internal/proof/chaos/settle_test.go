@@ -12,8 +12,8 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
-	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/internal/proof/chaos"
+	"github.com/runlane/runlane-go/internal/proof/crash"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -203,7 +203,7 @@ func (w *world) complete(rt *core.Runtime) {
 
 // sound wants every invariant of the storage held.
 func (w *world) sound(rt *core.Runtime) {
-	found, err := awstest.Violations(w.t.Context(), rt.Lane().Storage, environment)
+	found, err := crash.Violations(w.t.Context(), rt.Lane().Storage, environment)
 	if err != nil || len(found) > 0 {
 		w.t.Errorf("violations: %+v, %v", found, err)
 	}

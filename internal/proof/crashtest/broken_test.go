@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/runlane/runlane-go/internal/proof/awstest"
+	"github.com/runlane/runlane-go/internal/proof/crash"
 )
 
 // broken are protections that are off in a child, by name: what is done to its requests.
@@ -64,23 +65,24 @@ func TestCrash_WithoutAProtection_TheAccountFindsIt(t *testing.T) {
 	} {
 		t.Run(c.protection, func(t *testing.T) {
 			t.Parallel()
-			s, ok := scenarioOf(c.scenario)
-			if !ok {
-				t.Fatal("there is no such scenario")
+			b := newBench(q)
+			s, open := crash.Find(b.Scenarios, c.scenario), lanes(t, q)
+			lived, lines := b.Try(t, open(t), s, nil)
+			for _, fault := range lived.Faults() {
+				t.Error(fault)
 			}
-			b := newBench(t, &s, q)
-			lived := b.try(t, nil, "")
-			lived.report(t)
-			var target *point
+			var target *crash.Point
 			if c.dies {
-				all := points(lived.lines, true)
-				target = &all[slices.IndexFunc(all, func(p point) bool { return p.When == after })]
+				all := crash.Points(lines, true)
+				target = &all[slices.IndexFunc(all, func(p crash.Point) bool { return p.After() })]
 			}
-			found := b.try(t, target, c.protection).account
-			if !strings.Contains(strings.Join(found.faults, "\n"), c.want) {
-				t.Errorf("%q was not found: %q", c.want, found.faults)
+			l := open(t).(*awsLane)
+			l.broken = c.protection
+			found, _ := b.Try(t, l, s, target)
+			if !strings.Contains(strings.Join(found.Faults(), "\n"), c.want) {
+				t.Errorf("%q was not found: %q", c.want, found.Faults())
 			}
-			if c.protection == "marker" && len(found.lost) == 0 {
+			if c.protection == "marker" && found.Lost == 0 {
 				t.Error("no run counts as lost")
 			}
 		})

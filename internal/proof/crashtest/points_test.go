@@ -58,6 +58,10 @@ var exceptions = map[string]string{
 	"core.(*codedStorage).SendSignal > lane.Storage.SendSignal (3)":            "with a codec, a signal that ends a wait; without one it is the same call",
 	"core.(*batch).run > core.(*batch).run":                                    "the code of an item panicked; the others go on by the same calls",
 
+	"core.(*evaluation).claimFirst > core.(*evaluation).pass": passed,
+	"core.(*evaluation).fire > core.(*evaluation).pass":       passed,
+	"core.(*evaluation).pass > core.(*evaluation).put":        passed,
+
 	// Calls: what a scenario comes to by another way of the same calls.
 	"core.(*Runtime).CallRuns > core.(*Runtime).Trigger":                  "the trigger of an application, which has its scenarios",
 	"core.(*Runtime).appendEvent > core.(*Runtime).committed":             "the end of a called run by a tick; it is told by the same call as that by a cancellation",
@@ -78,9 +82,10 @@ var exceptions = map[string]string{
 	"core.(*Claim).Trigger > core.(*execution).Trigger":         byClient,
 	"core.(*Claim).record > core.(*Claim).suspending":           byClient,
 	"core.(*Claim).record > core.(*execution).Remember":         byClient,
-	"core.(*Runtime).Claim > core.(*claiming).takeNamed":        byClient,
-	"core.(*claiming).takeNamed > core.(*Claim).given":          byClient,
-	"core.(*claiming).takeNamed > core.(*delivery).deliver":     byClient,
+	"core.(*Runtime).Claim > core.(*claiming).takeNow":          byClient,
+	"core.(*claiming).takeNow > core.(*Claim).given":            byClient,
+	"core.(*claiming).takeNow > core.(*delivery).deliver":       byClient,
+	"core.(*claiming).takeNow > core.(*delivery).next":          byClient,
 	"core.(*Claim).Complete > core.(*Claim).end":                byClient,
 	"core.(*Claim).Fail > core.(*Claim).end":                    byClient,
 	"core.(*Claim).Heartbeat > core.(*Claim).end":               byClient,
@@ -145,6 +150,7 @@ const (
 	heartbeat  = "a heartbeat is a commit of one event by the owner, like an outcome"
 	byClient   = "the write of a handler's attempt, which has its scenarios: between two requests of a client no process keeps anything"
 	ticksAlone = "the ticks of a worker"
+	passed     = "a process with a wrong clock completed a later occurrence; it is the write of a schedule's mark, as after every evaluation"
 	halved     = "a damaged run among those to be asked: the same reading of fewer, and no run is damaged by a death"
 	versioned  = "the same write as before a step"
 	looked     = "the same move, of a row that the first look has left"
@@ -207,4 +213,13 @@ func TestPoints_ListIsThatOfTheSource(t *testing.T) {
 	if diff := cmp.Diff(string(want), text.String()); diff != "" {
 		t.Errorf("the source has other effects than testdata/points.txt (-list +source); give each new one a scenario, then -update:\n%s", diff)
 	}
+}
+
+func moduleFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }

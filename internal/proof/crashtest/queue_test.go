@@ -26,6 +26,7 @@ type queue struct {
 	url     string
 	ahead   time.Duration // of the clock
 	refuses string        // the code that messages are refused with
+	until   time.Time     // by the queue's clock
 	held    []*message
 }
 
@@ -58,20 +59,6 @@ func (q *queues) with(name string, do func(queue *queue, now time.Time)) {
 		q.byName[name] = of
 	}
 	do(of, time.Now().Add(of.ahead))
-}
-
-// advance moves the clock of a queue.
-func (q *queues) advance(name string, d time.Duration) {
-	q.with(name, func(of *queue, _ time.Time) { of.ahead += d })
-}
-
-// reveal makes every message of a queue visible, before its time.
-func (q *queues) reveal(name string) {
-	q.with(name, func(of *queue, now time.Time) {
-		for _, m := range of.held {
-			m.visible = now
-		}
-	})
 }
 
 func (q *queues) send(of *queue, body string, visible time.Time) *message {
@@ -171,7 +158,7 @@ func (q *queues) answer(operation string, in *request, of *queue, now time.Time)
 		return entry{"Messages": done}
 	case "SendMessageBatch":
 		for _, e := range in.Entries {
-			if of.refuses != "" {
+			if now.Before(of.until) {
 				failed = append(failed, entry{"Id": e.ID, "Code": of.refuses, "Message": "as told", "SenderFault": true})
 				continue
 			}

@@ -2,174 +2,131 @@ package crashtest
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/functions"
-	"github.com/runlane/runlane-go/internal/proof/waiting"
-	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
+	"github.com/runlane/runlane-go/internal/proof/crash"
 )
 
-// scenario is one thing that a process does until it dies.
-type scenario struct {
-	name string
-	// options of the program, of both processes. nil: its two tasks.
-	options func(p *program) *core.Options
-	// without: the process that dies has no handlers.
-	without bool
-	// prepare is done by the process that takes over later.
-	prepare func(w *world)
-	// act is done by the process that dies.
-	act func(ctx context.Context, c *child) error
-	// repeat is what is done after two ticks, by the caller of the process that died, which got no answer.
-	repeat func(w *world)
-	// atOnce is how many attempts the process that dies may be in the middle of. 0 means one.
-	atOnce int
-	// judge finds faults beside those that every world may have.
-	judge func(a *account)
-}
+// scenarios are those of all lanes, and those of SQS and of functions.
+func scenarios() []crash.Scenario {
+	plain, line := crash.Play.With(crash.Act{Name: "a"}), crash.Lined.With(crash.Act{Name: "a"})
 
-func scenarios() []scenario {
-	all := slices.Concat(
-		triggerScenarios(), deliveryScenarios(), tickScenarios(), scheduleScenarios(), operatorScenarios(), waitScenarios(),
-		[]scenario{importScenario()}, pruneScenarios(),
-	)
-	for i := range all {
-		if all[i].options == nil {
-			all[i].options = func(p *program) *core.Options { return p.options() }
+	refused := crash.Triggering("trigger, the wakeup is refused", plain, nil)
+	refused.Prepare = refusing("InternalFailureOfThisMessage")
+
+	impossible := crash.Triggering("trigger, the wakeup is impossible", plain, nil)
+	impossible.Prepare = refusing("InvalidMessageContents")
+	impossible.Repeat = func(p *crash.Process) {
+		_, err := p.Runtime.DeadLetters().RequeueAll(context.Background(), &core.BulkOptions{AllRuns: true})
+		p.Must(err)
+		p.Deliver()
+	}
+
+	relay := crash.Delivering("relay")
+	relay.Prepare = func(p *crash.Process) { stream(p, p.Trigger(plain, &runlane.TriggerOptions{Deferred: true})) }
+	relay.Act = func(ctx context.Context, p *crash.Process) error {
+		var event events.DynamoDBEvent
+		if err := json.Unmarshal([]byte(p.Arguments["event"]), &event); err != nil {
+			return err
 		}
-	}
-	return all
-}
-
-func scenarioOf(name string) (scenario, bool) {
-	all := scenarios()
-	at := slices.IndexFunc(all, func(s scenario) bool { return s.name == name })
-	if at < 0 {
-		return scenario{}, false
-	}
-	return all[at], true
-}
-
-// fails makes the first abandoned attempt of a run its last.
-func fails(p *program) *core.Options {
-	o := p.options()
-	o.MaxAbandoned = 1
-	return o
-}
-
-// hooked has a hook that sees every commit, and a codec.
-func hooked(p *program) *core.Options {
-	o := p.options()
-	waiting.Hooked(o)
-	return o
-}
-
-// invoke lets a function of the dying process take what its queues have.
-func invoke(ctx context.Context, c *child) error { return c.invoke(ctx) }
-
-// tickOnce lets the dying process maintain, as a function: but that one keeps a share of its time free, by the real clock, and has none
-// left in a world whose clock is far ahead.
-func tickOnce(ctx context.Context, c *child) error {
-	if c.Ahead > 5*time.Minute {
-		_, err := c.rt.Tick(ctx, nil)
+		response, err := functions.Relay(p.Runtime)(ctx, event)
+		if err == nil && len(response.BatchItemFailures) == 0 {
+			p.Mark("the relay's answer")
+		}
 		return err
 	}
-	limited, cancel := c.limit(ctx, tickTime)
-	defer cancel()
-	return functions.Tick(c.rt)(limited)
+
+	early := crash.Delivering("delivery before its time")
+	early.Prepare = func(p *crash.Process) {
+		p.Trigger(plain, &runlane.TriggerOptions{Delay: time.Minute})
+		l := p.Lane.(*awsLane)
+		l.each(func(of *queue, now time.Time) {
+			for _, m := range of.held {
+				m.visible = now
+			}
+		})
+	}
+
+	foreign := crash.Delivering("delivery without a handler", plain)
+	foreign.Options = func(p *crash.Process, o *core.Options) {
+		if p.Dies() {
+			o.Handlers, o.Queues = nil, []runlane.Queue{runlane.DefaultQueue, crash.Narrow}
+		}
+	}
+
+	refusedSlot := crash.Delivering("delivery without a free slot")
+	refusedSlot.Repeat, refusedSlot.Prepare = crash.SlotIsFree, func(p *crash.Process) {
+		first := p.Trigger(line, nil)
+		p.Advance(crash.Between)
+		p.Trigger(line, nil) // takes the slot
+		l := p.Lane.(*awsLane)
+		l.each(func(of *queue, now time.Time) { // the first one's message alone is visible
+			for _, m := range of.held {
+				if !strings.Contains(m.body, string(first)) {
+					m.visible = now.Add(visibility)
+				}
+			}
+		})
+	}
+
+	unknowing := crash.Delivering("worker without the handler", plain)
+	unknowing.Options = func(p *crash.Process, o *core.Options) {
+		if p.Dies() {
+			o.Handlers, o.Queues = o.Handlers[1:], []runlane.Queue{runlane.DefaultQueue}
+		}
+	}
+	unknowing.Act = func(ctx context.Context, p *crash.Process) error {
+		options := &core.WorkOptions{NoTick: true, Queues: []runlane.QueueName{runlane.DefaultQueue.Name}}
+		return p.Work(ctx, options, 50*time.Millisecond, func(context.Context, *crash.Process) (bool, error) {
+			_, answered := p.Lane.(*awsLane).answered.Load("ChangeMessageVisibilityBatch")
+			return answered, nil
+		})
+	}
+	return slices.Concat(crash.Scenarios(), []crash.Scenario{
+		refused, impossible, relay, early, foreign, refusedSlot, unknowing,
+	})
 }
 
-// fresh triggers a run that needs what may have been left behind, and wants it through at once, without a tick.
-func (w *world) fresh(call runlane.Call, options *runlane.TriggerOptions) {
-	w.t.Helper()
-	id := w.trigger(call, options)
-	w.deliver()
-	run, err := w.rt.Runs().Get(w.t.Context(), id)
-	w.must(err)
-	if run.Status != runlane.StatusSucceeded {
-		w.fault("a run that came afterwards is %s", run.Status)
+// refusing lets SQS refuse every message with a code, for a minute.
+func refusing(code string) func(p *crash.Process) {
+	return func(p *crash.Process) {
+		l := p.Lane.(*awsLane)
+		l.each(func(of *queue, now time.Time) { of.refuses, of.until = code, now.Add(time.Minute) })
 	}
 }
 
-// slotIsFree proves that the bounded queue's only slot can be taken.
-func slotIsFree(w *world) { w.fresh(lined.With(act{Name: "afterwards"}), nil) }
-
-// policy is the queue of a run.
-func policy(run *runlane.Run) runlane.Queue {
-	if run.Queue == narrow.Name {
-		return narrow
-	}
-	return runlane.Queue{Name: run.Queue}
-}
-
-// abandon makes a run one whose worker has died: its lease is over in a second.
-func (w *world) abandon(id runlane.RunID) {
-	w.t.Helper()
-	run, err := w.rt.Runs().Get(w.t.Context(), id)
-	w.must(err)
-	w.claim(run, policy(run), time.Second)
-}
-
-// claim starts an attempt that no worker executes, under a lease of a length.
-func (w *world) claim(run *runlane.Run, queue runlane.Queue, length time.Duration) {
-	w.t.Helper()
-	id := run.ID
-	at := runlane.UTCMillis(w.now())
-	header := runlane.Event{RunID: id, Environment: w.environment, OccurredAt: at, Actor: runlane.Actor{Type: runlane.ActorWorker, ID: "dead"}}
-	claimed, started := header, header
-	claimed.Body = &runlane.RunLeaseClaimed{Lease: runlane.Lease{Token: "lease_dead", WorkerID: "dead", ExpiresAt: at.Add(length)}}
-	started.Body = &runlane.RunStarted{Attempt: run.Counters.Attempts + 1}
-	happened := []runlane.Event{claimed, started}
-	projected, err := core.ProjectRunEvents(run, run.EventSequence, happened...)
-	w.must(err)
-	got, err := w.storage.ClaimRunLease(w.t.Context(), &lane.ClaimCommand{
-		At: at, ByWakeup: true, Slot: queue.Bounded(), Transition: lane.Transition{
-			ExpectedSequence: run.EventSequence, Events: happened, Projected: projected, Queue: queue,
+// stream gives the child what the table's stream shows of a new run.
+func stream(p *crash.Process, id runlane.RunID) {
+	p.TB.Helper()
+	l := p.Lane.(*awsLane)
+	out, err := l.client.Query(context.Background(), &dynamodb.QueryInput{
+		TableName: &l.table, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("pk = :pk"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":pk": &types.AttributeValueMemberS{Value: string(l.environment) + ":run:" + string(id)},
 		},
 	})
-	w.must(err)
-	if got.Outcome != lane.Acquired {
-		w.t.Fatalf("the claim was %s", got.Outcome)
+	p.Must(err)
+	var event events.DynamoDBEvent
+	for _, item := range out.Items {
+		if strings.HasPrefix(textOf(item["sk"]), "log:") {
+			event.Records = append(event.Records, events.DynamoDBEventRecord{
+				EventName: "INSERT", Change: events.DynamoDBStreamRecord{SequenceNumber: "1", NewImage: awstest.StreamImage(item)},
+			})
+		}
 	}
-}
-
-// hold claims the wakeup of a new run, as a publisher.
-func (w *world) hold(id runlane.RunID, length time.Duration) lane.OutboxMessage {
-	w.t.Helper()
-	seen, err := w.storage.InspectRun(w.t.Context(), &lane.InspectQuery{RunKey: lane.RunKey{Environment: w.environment, RunID: id}})
-	w.must(err)
-	at := runlane.UTCMillis(w.now())
-	rows, err := w.storage.ClaimOutboxMessages(w.t.Context(), &lane.ClaimOutboxCommand{
-		Environment: w.environment, IDs: []string{seen.Delivery.ID}, At: at, ClaimUntil: at.Add(length), Limit: 1,
-	})
-	w.must(err)
-	if len(rows) != 1 {
-		w.t.Fatalf("%d rows were claimed", len(rows))
-	}
-	return rows[0]
-}
-
-// giveUp makes a run one whose wakeup was given up.
-func (w *world) giveUp(id runlane.RunID) {
-	w.t.Helper()
-	row := w.hold(id, time.Second)
-	w.must(w.storage.MarkOutboxMessagesDeadLettered(w.t.Context(), &lane.MarkDeadLetteredCommand{
-		Environment: w.environment, At: runlane.UTCMillis(w.now()), Messages: []lane.OutboxFailure{{
-			OutboxRef: row.OutboxRef, Attempts: 10, Failure: runlane.NewFailure(runlane.ErrTransportPublishFailed, "refused", nil),
-		}},
-	}))
-}
-
-// finish makes runs that have ended.
-func (w *world) finish(calls ...runlane.Call) []runlane.RunID {
-	w.t.Helper()
-	var ids []runlane.RunID
-	for _, call := range calls {
-		ids = append(ids, w.trigger(call, nil))
-	}
-	w.deliver()
-	return ids
+	text, err := json.Marshal(event)
+	p.Must(err)
+	p.Arguments["event"] = string(text)
 }

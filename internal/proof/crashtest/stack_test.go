@@ -38,7 +38,7 @@ func parseStack(text, root string) []frame {
 		}
 		place, _, _ = strings.Cut(place, " +0x")
 		file, line, _ := strings.Cut(strings.TrimPrefix(place, root+"/"), ":")
-		if strings.HasSuffix(file, "_test.go") {
+		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "internal/proof/") {
 			continue
 		}
 		f := frame{Name: functionName(name), File: file, Ancestor: ancestor}

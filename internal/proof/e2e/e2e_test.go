@@ -27,7 +27,7 @@ import (
 	"github.com/runlane/runlane-go/examples/webhooks"
 	"github.com/runlane/runlane-go/examples/webhooks/data"
 	"github.com/runlane/runlane-go/examples/webhooks/receiver"
-	"github.com/runlane/runlane-go/internal/proof/awstest"
+	"github.com/runlane/runlane-go/internal/proof/crash"
 	"github.com/runlane/runlane-go/internal/tools/deployment"
 )
 
@@ -331,7 +331,7 @@ func (d *deployed) eventually(t *testing.T, problem func() string) {
 
 func (d *deployed) wantNoViolations(t *testing.T) {
 	t.Helper()
-	found, err := awstest.Violations(t.Context(), d.rt.Lane().Storage, d.rt.Environment())
+	found, err := crash.Violations(t.Context(), d.rt.Lane().Storage, d.rt.Environment())
 	if err != nil || len(found) > 0 {
 		t.Errorf("violations: %+v, %v", found, err)
 	}

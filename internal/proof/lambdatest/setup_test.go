@@ -22,6 +22,7 @@ import (
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/infra"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
+	"github.com/runlane/runlane-go/internal/proof/crash"
 	"github.com/runlane/runlane-go/internal/proof/lambdatest"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqstransport"
@@ -190,7 +191,7 @@ func (i *installation) attempts() []string {
 // sound wants every invariant of the storage held.
 func (i *installation) sound() {
 	i.t.Helper()
-	found, err := awstest.Violations(i.t.Context(), i.Lane().Storage, "prod")
+	found, err := crash.Violations(i.t.Context(), i.Lane().Storage, "prod")
 	if err != nil || len(found) > 0 {
 		i.t.Errorf("violations: %+v, %v", found, err)
 	}

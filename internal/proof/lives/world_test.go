@@ -15,6 +15,7 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
+	"github.com/runlane/runlane-go/internal/proof/crash"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
 )
@@ -27,7 +28,7 @@ func memoryWorld(decorate func(lane.Storage) lane.Storage) *World {
 	return &World{
 		Environment: "lives", DoorMeets: true, Storage: func(bool) lane.Storage { return storage },
 		Check: func(ctx context.Context, _ bool) ([]lane.Violation, error) {
-			return awstest.Violations(ctx, inner, "lives")
+			return crash.Violations(ctx, inner, "lives")
 		},
 		Begin: func(int) {}, Calm: nothing, Close: func(context.Context) error { return nil },
 	}
@@ -53,7 +54,7 @@ func dynamoWorld(tb testing.TB, client *dynamodb.Client, table string, environme
 	checker := dynamostore.New(chosen, table, &dynamostore.Options{Now: l.clock.Now, RequestTimeout: awstest.RequestTimeout})
 	w.Check = func(ctx context.Context, all bool) ([]lane.Violation, error) {
 		chosen.keys = items.takeFresh(all)
-		return awstest.Violations(ctx, checker, environment)
+		return crash.Violations(ctx, checker, environment)
 	}
 	w.Close = func(ctx context.Context) error { return items.remove(ctx, client) }
 	return w

@@ -17,6 +17,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
+	"github.com/runlane/runlane-go/internal/proof/crash"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
 )
@@ -260,7 +261,7 @@ func once(*runlane.RunSummary) (runlane.Status, int) { return runlane.StatusSucc
 // checked demands that no invariant is broken.
 func (w *world) checked() {
 	w.Helper()
-	found, err := awstest.Violations(w.Context(), w.storage, environment)
+	found, err := crash.Violations(w.Context(), w.storage, environment)
 	w.must(err)
 	for _, v := range found {
 		w.Errorf("%s: %s: %s", v.RunID, v.Rule, v.Detail)

@@ -1,6 +1,4 @@
-// Package waiting is for tests of what a lost process or a lost power leaves: handlers whose runs wait for signals, for
-// runs that they called and for the nodes of flows, and the scenarios with them that crash tests of all lanes share.
-package waiting
+package crash
 
 import (
 	"context"
@@ -16,49 +14,25 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// What an attempt does, beside what is named by the tests themselves. Every attempt of a run does the same.
+// What an attempt of a run that waits does. Every attempt does the same.
 const (
-	Asks    = "asks"    // waits for a signal
-	Mails   = "mails"   // makes a token, and waits for the answer
-	Answers = "answers" // waits for a signal that it sends itself
-	Tells   = "tells"   // signals a node of the flow that waits
-	Large   = "large"   // waits for signals whose bodies no record holds together
-	Single  = "single"  // calls a run
-	Calls   = "calls"   // calls two runs
-	Calling = "calling" // calls a run that waits for a signal
-	Recall  = "recall"  // steps, a snapshot and checkpoints, which have to be the same in each attempt
-	Refuse  = "refuse"  // fails for good
+	doAsk        = "asks"    // waits for a signal
+	doMail       = "mails"   // makes a token, and waits for the answer
+	doAnswer     = "answers" // waits for a signal that it sends itself
+	doTell       = "tells"   // signals a node of the flow that waits
+	doHear       = "large"   // waits for signals whose bodies no record holds together
+	doCallOne    = "single"  // calls a run
+	doCallTwo    = "calls"   // calls two runs
+	doCallAsking = "calling" // calls a run that waits for a signal
+	doRecall     = "recall"  // steps, a snapshot and checkpoints, which have to be the same in each attempt
+	doSleep      = "sleeps"  // longer than an attempt waits
+	doRefuse     = "refuse"  // fails for good
 )
 
-// Act is the payload.
-type Act struct {
-	Name string `json:"name,omitempty"`
-	Do   string `json:"do,omitempty"`
-	Bulk []byte `json:"bulk,omitempty"`
+// hooked gives a program a hook that sees every commit, and a codec.
+func hooked(_ *Process, o *core.Options) {
+	o.Hooks, o.Codec = []core.Hook{func(core.Change) {}}, backwards{}
 }
-
-// Narrow holds one run at a time.
-var Narrow = runlane.Queue{Name: "line", Concurrency: 1}
-
-// Play and Lined are the tasks. Runs of Lined are in [Narrow].
-var (
-	Play  = newTask("play", runlane.DefaultQueue)
-	Lined = newTask("lined", Narrow)
-)
-
-func newTask(id runlane.TaskID, queue runlane.Queue) *runlane.Task[Act] {
-	return runlane.NewTask(id, &runlane.TaskOptions[Act]{
-		Version: 1,
-		Queue:   queue,
-		Retry:   runlane.Retry{MaxAttempts: 3, Backoff: runlane.Fixed(20 * time.Second), NoJitter: true},
-	})
-}
-
-// Prepare gives a program the keys of its tokens.
-func Prepare(o *core.Options) { o.TokenKeys = [][]byte{make([]byte, 32)} }
-
-// Hooked gives a program a hook that sees every commit, and a codec.
-func Hooked(o *core.Options) { o.Hooks, o.Codec = []core.Hook{func(core.Change) {}}, backwards{} }
 
 // backwards stores what it is given with its end first.
 type backwards struct{}
@@ -75,38 +49,21 @@ func (b backwards) Decode(ctx context.Context, of runlane.BodyRef, _ string, sto
 }
 
 var attempts = map[string]func(context.Context, *runlane.Attempt) error{
-	Refuse:  func(context.Context, *runlane.Attempt) error { return runlane.Permanent(errors.New("as asked")) },
-	Asks:    asks,
-	Answers: answers,
-	Mails:   mails,
-	Tells:   tells,
-	Large:   hears,
-	Single:  func(ctx context.Context, a *runlane.Attempt) error { return callsOthers(ctx, a, 1, "") },
-	Calls:   func(ctx context.Context, a *runlane.Attempt) error { return callsOthers(ctx, a, 2, "") },
-	Calling: func(ctx context.Context, a *runlane.Attempt) error { return callsOthers(ctx, a, 1, Asks) },
-	Recall:  recalls,
+	doRefuse:     func(context.Context, *runlane.Attempt) error { return runlane.Permanent(errors.New("as asked")) },
+	doAsk:        asks,
+	doAnswer:     answers,
+	doMail:       mails,
+	doTell:       tells,
+	doHear:       hears,
+	doCallOne:    func(ctx context.Context, a *runlane.Attempt) error { return callsOthers(ctx, a, 1, "") },
+	doCallTwo:    func(ctx context.Context, a *runlane.Attempt) error { return callsOthers(ctx, a, 2, "") },
+	doCallAsking: func(ctx context.Context, a *runlane.Attempt) error { return callsOthers(ctx, a, 1, doAsk) },
+	doRecall:     recalls,
+	doSleep:      func(ctx context.Context, a *runlane.Attempt) error { return a.Sleep(ctx, "night", time.Hour) },
 }
 
 // calledTwice are those whose answer may come while they suspend: then an attempt calls its handler again.
-var calledTwice = []string{Answers, Single, Calls}
-
-// Execute is an attempt with one side effect. ok is false, and nothing was done, where what is none of this package's.
-func Execute(ctx context.Context, a *runlane.Attempt, what Act, effect func() error) (ok bool, err error) {
-	do := attempts[what.Do]
-	if do == nil {
-		return false, nil
-	}
-	if slices.Contains(calledTwice, what.Do) { // the side effect is behind the wait
-		if err := do(ctx, a); err != nil {
-			return true, err
-		}
-		return true, effect()
-	}
-	if err := effect(); err != nil {
-		return true, err
-	}
-	return true, do(ctx, a)
-}
+var calledTwice = map[string]bool{doAnswer: true, doCallOne: true, doCallTwo: true}
 
 // played is Play with a result, so that runs can call it.
 var played = runlane.Func[Act, struct{}]{Task: Play}
@@ -213,7 +170,7 @@ func hears(ctx context.Context, a *runlane.Attempt) error {
 	var yes *string
 	var no *[]byte
 	err := runlane.WaitAll(ctx, a, nil, approved.Into(&yes), refused.Into(&no))
-	if err == nil && (*yes != largeText() || !slices.Equal(*no, Noise(largeBytes))) {
+	if err == nil && (*yes != largeText() || !slices.Equal(*no, noise(largeBytes))) {
 		return runlane.Permanent(fmt.Errorf("answered by %d and %d bytes", len(*yes), len(*no)))
 	}
 	return err
@@ -223,18 +180,7 @@ func hears(ctx context.Context, a *runlane.Attempt) error {
 const largeBytes = 248_000
 
 func largeText() string {
-	body := Noise(largeBytes)
+	body := noise(largeBytes)
 	slices.Reverse(body)
 	return base64.StdEncoding.EncodeToString(body)
-}
-
-// Noise is bytes that do not get smaller.
-func Noise(n int) []byte {
-	b := make([]byte, n)
-	x := uint32(1)
-	for i := range b {
-		x = x*1664525 + 1013904223
-		b[i] = byte(x >> 24)
-	}
-	return b
 }

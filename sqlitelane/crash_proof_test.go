@@ -1,0 +1,5 @@
+//go:build proof
+
+package sqlitelane_test
+
+func init() { thorough = true }
