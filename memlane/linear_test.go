@@ -222,7 +222,6 @@ func (s losesSignals) SendSignal(ctx context.Context, c *lane.SignalCommand) (*l
 	return s.liar.SendSignal(ctx, c)
 }
 
-// The check is worth what it catches. Each storage is broken in one way, and the history of the subject beside it shows it.
 // losesEnds tells an end and does not count it.
 type losesEnds struct{ *liar }
 
@@ -246,6 +245,28 @@ func (s tellsTwice) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Com
 	return commit, err
 }
 
+// changesAny changes whichever version of a flow there is.
+type changesAny struct{ *liar }
+
+func (s changesAny) PutFlow(ctx context.Context, c *lane.FlowCommand) (*lane.FlowRecord, error) {
+	late := *c
+	f, err := s.GetFlow(ctx, &lane.FlowRead{FlowKey: lane.FlowKey{Environment: c.Environment, FlowID: c.Flow.ID}})
+	if err == nil && c.Flow.Version > 0 {
+		late.Flow.Version = f.Version
+	}
+	return s.liar.PutFlow(ctx, &late)
+}
+
+// makesAlways makes runs of flows that are closed, or in another round.
+type makesAlways struct{ *liar }
+
+func (s makesAlways) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
+	free := *c
+	free.Flow = nil
+	return s.liar.AppendRunEvents(ctx, &free)
+}
+
+// The check is worth what it catches. Each storage is broken in one way, and the history of the subject beside it shows it.
 func TestStorage_Linearizability_CatchesEachLie(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -253,6 +274,8 @@ func TestStorage_Linearizability_CatchesEachLie(t *testing.T) {
 		lies     func(l *liar) lane.Storage
 		subjects []linear.Subject
 	}{
+		"changes any":   {1, func(l *liar) lane.Storage { return changesAny{l} }, []linear.Subject{linear.Flows}},
+		"makes always":  {1, func(l *liar) lane.Storage { return makesAlways{l} }, []linear.Subject{linear.Flows}},
 		"sends twice":   {10, func(l *liar) lane.Storage { return sendsTwice{l} }, []linear.Subject{linear.Mail}},
 		"loses ends":    {10, func(l *liar) lane.Storage { return losesEnds{l} }, []linear.Subject{linear.Ends}},
 		"tells twice":   {10, func(l *liar) lane.Storage { return tellsTwice{l} }, []linear.Subject{linear.Ends}},

@@ -109,7 +109,8 @@ func doubtful(call linearCall, answer linearAnswer) bool {
 	switch call.Kind {
 	case linearReset, linearTell: // that an end was told does not say by whom
 		return true
-	case linearClaimRow, linearPublish, linearFail, linearReplace, linearSend:
+	case linearClaimRow, linearPublish, linearFail, linearReplace, linearSend, linearStart,
+		linearRetry, linearCancel, linearMake:
 		return answer.Result != linearDone
 	default:
 		return false

@@ -43,6 +43,7 @@ var linearSubjects = map[Subject]linearSubject{
 	Records:     recordSubject(),
 	Mail:        mailSubject(),
 	Ends:        endSubject(),
+	Flows:       flowSubject(),
 }
 
 // linearCall is an operation on one key.

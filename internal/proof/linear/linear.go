@@ -37,11 +37,13 @@ const (
 	Mail Subject = "signals to runs"
 	// Ends: each end of a call is counted once.
 	Ends Subject = "ends of calls"
+	// Flows: each version of a flow has one successor, and runs are made in the round of an open one alone.
+	Flows Subject = "changes of flows"
 )
 
 // Subjects are all subjects.
 func Subjects() []Subject {
-	return []Subject{Singleton, Idempotency, Lease, Slots, Outbox, Records, Mail, Ends}
+	return []Subject{Singleton, Idempotency, Lease, Slots, Outbox, Records, Mail, Ends, Flows}
 }
 
 // Options size a history. nil and zero fields mean the defaults.
