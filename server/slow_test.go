@@ -45,6 +45,9 @@ func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)
 func (p *pipes) call(text string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	p.come <- theirs
+	if text == "" { // a pipe wants a reader for nothing, too, and the server may have hung up
+		return ours, nil
+	}
 	_, err := io.WriteString(ours, text)
 	return ours, err
 }
