@@ -36,7 +36,8 @@ func (e *evaluation) waits(ctx context.Context, plan []firing) (bool, error) {
 	case len(active) > 0:
 		next := *e.record
 		next.PendingFire = last
-		return true, e.put(ctx, &next)
+		_, err := e.put(ctx, &next)
+		return true, err
 	case e.record.PendingFire.After(e.record.LastFire):
 		because(plan, runlane.SkippedOverlap)
 	}

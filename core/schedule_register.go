@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/runlane/runlane-go"
 )
@@ -19,6 +20,9 @@ type schedule struct {
 
 	prepared runlane.Prepared
 	hash     string // of everything that decides when a run is made and which
+
+	recorded atomic.Bool  // a tick of this process found these times in the schedule's record, or put them there
+	settled  atomic.Int64 // Unix milliseconds until when the ticks of this process left nothing open
 }
 
 // registerSchedule checks a definition, so that a fault is found when the runtime opens and not at a fire time.

@@ -94,26 +94,33 @@ type evaluation struct {
 // evaluate registers a schedule that is new, else it makes runs of what is due, and records what is left out.
 func (e *evaluation) evaluate(ctx context.Context) error {
 	if e.record == nil {
-		return e.put(ctx, &runlane.ScheduleRecord{
+		_, err := e.put(ctx, &runlane.ScheduleRecord{
 			ID:             e.schedule.ID,
 			DefinitionHash: e.schedule.hash,
 			RegisteredAt:   e.now,
 			LastEvaluated:  e.now,
 		})
+		return err
 	}
 	// The schedule is not evaluated: what becomes due meanwhile is one skip, from the last evaluation before the pause
 	// on.
 	if e.record.Paused {
+		e.settle(e.now)
 		return nil
 	}
 	from, err := e.from(ctx)
 	if err != nil {
 		return err
 	}
-	fires, more := occurrences(e.schedule.When, from, e.now)
+	if ours, err := e.takeOver(ctx, from); err != nil || !ours {
+		return err
+	}
+	until := e.until()
+	fires, more := occurrences(e.schedule.When, from, until)
 	e.result.More = more
 	plan := judgeMisfires(e.schedule.Misfire, fires, more, e.now)
 	if len(plan) == 0 {
+		e.settle(until)
 		return e.note(ctx)
 	}
 	plan, err = e.salvage(ctx, plan)
@@ -131,6 +138,9 @@ func (e *evaluation) evaluate(ctx context.Context) error {
 		if done, err := e.fire(ctx, f); err != nil || !done {
 			return err
 		}
+	}
+	if !more {
+		e.settle(until)
 	}
 	return nil
 }
@@ -321,7 +331,7 @@ func (rt *Runtime) planScheduled(s *schedule, actor runlane.Actor, id runlane.Ru
 
 // note records that the schedule was evaluated: at once with a changed definition, otherwise now and then.
 func (e *evaluation) note(ctx context.Context) error {
-	if e.record.DefinitionHash == e.schedule.hash && e.now.Sub(e.record.LastEvaluated).Abs() < evaluationNoted &&
+	if e.outdated() || e.record.DefinitionHash == e.schedule.hash && e.now.Sub(e.record.LastEvaluated).Abs() < evaluationNoted &&
 		e.trusts(e.record.RegisteredAt) {
 		return nil
 	}
@@ -333,12 +343,13 @@ func (e *evaluation) note(ctx context.Context) error {
 		next.PendingFire = time.Time{}
 	}
 	next.DefinitionHash, next.LastEvaluated = e.schedule.hash, e.now
-	return e.put(ctx, &next)
+	_, err := e.put(ctx, &next)
+	return err
 }
 
-// put writes the record, unless another process wrote it first: that process knew as much.
-func (e *evaluation) put(ctx context.Context, r *runlane.ScheduleRecord) error {
-	_, err := e.rt.storage().PutSchedule(ctx, &lane.PutScheduleCommand{Environment: e.rt.environment, Record: *r})
+// put writes the record and reads it back, unless another process wrote it first: that process knew as much.
+func (e *evaluation) put(ctx context.Context, r *runlane.ScheduleRecord) (done bool, err error) {
+	written, err := e.rt.storage().PutSchedule(ctx, &lane.PutScheduleCommand{Environment: e.rt.environment, Record: *r})
 	if isConflict(err, runlane.ConflictScheduleOccurrence) {
 		e.rt.logger.LogAttrs(
 			ctx,
@@ -346,7 +357,11 @@ func (e *evaluation) put(ctx context.Context, r *runlane.ScheduleRecord) error {
 			"schedule was changed by another process",
 			slog.String("schedule", string(r.ID)),
 		)
-		return nil
+		return false, nil
 	}
-	return err
+	if err != nil {
+		return false, err
+	}
+	e.record = written
+	return true, nil
 }

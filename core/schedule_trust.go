@@ -36,19 +36,20 @@ func doubted(r *runlane.ScheduleRecord, now time.Time) (marks []string) {
 	return marks
 }
 
-// from is the moment after which occurrences count. A schedule fires nothing from before it was registered, and at
-// other times nothing from before the program opened that has them. The last evaluation left nothing open, so nothing
-// from before it counts.
+// from is the moment after which occurrences count. A schedule fires nothing from before it was registered. The last
+// evaluation left nothing open, so nothing from before it counts. That was an evaluation of the times in the record: at
+// other times nothing counts from before the program opened that has them, or from before its own last evaluation.
 func (e *evaluation) from(ctx context.Context) (time.Time, error) {
 	r := e.record
 	if !e.trusts(r.RegisteredAt) {
 		return e.now, nil // by a wrong clock: it is registered now
 	}
 	from := r.RegisteredAt
-	if !e.schedule.sameTimes(r.DefinitionHash) {
-		from = latest(from, earliest(e.rt.openedAt, e.now))
-	}
-	if e.trusts(r.LastEvaluated) {
+	switch {
+	case !e.schedule.sameTimes(r.DefinitionHash):
+		settled := time.UnixMilli(e.schedule.settled.Load())
+		from = latest(from, earliest(latest(e.rt.openedAt, settled), e.now))
+	case e.trusts(r.LastEvaluated):
 		from = latest(from, r.LastEvaluated)
 	}
 	if e.trusts(r.LastFire) {
@@ -108,5 +109,6 @@ func (e *evaluation) pass(ctx context.Context, at time.Time) error {
 	if err != nil || !next.LastFire.Equal(at) {
 		return err
 	}
-	return e.put(ctx, &next)
+	_, err = e.put(ctx, &next)
+	return err
 }

@@ -231,7 +231,8 @@ func (s *Schedules) Resume(ctx context.Context, id runlane.ScheduleID, options *
 			continue
 		}
 		next := *record
-		next.Paused, next.PauseReason, next.LastEvaluated = false, "", e.now
+		next.Paused, next.PauseReason = false, ""
+		next.DefinitionHash, next.LastEvaluated = own.hash, e.now
 		_, err = s.rt.storage().PutSchedule(ctx, &lane.PutScheduleCommand{
 			Environment: s.rt.environment,
 			Record:      next,

@@ -107,19 +107,18 @@ type modelOccurrence struct {
 	run *modelRun
 }
 
-// due are the fires that have come since the last one, and since the last look, which found nothing left to do.
-func (s *modelSchedule) due(m *model, d *modelDeployment) (fires []time.Time) {
-	from := s.record.LastEvaluated // or the registration
-	if s.record.LastFire.After(from) {
-		from = s.record.LastFire
+// due are the fires that have come since the last one, and since the last look at these times, which found nothing left to do. Other
+// times than the record's count from the opening of their program on, or the last pause that it saw.
+func (s *modelSchedule) due(m *model, d *modelDeployment) (from time.Time, fires []time.Time) {
+	marks := []time.Time{s.record.RegisteredAt, s.record.LastFire, s.record.LastEvaluated}
+	if s.changed != d.changed && s.kind.once == 0 {
+		marks = []time.Time{s.record.RegisteredAt, s.record.LastFire, d.opened, d.sawPause}
 	}
-	if s.changed != d.changed && s.kind.once == 0 && d.opened.After(from) { // other times count from their program on
-		from = d.opened
-	}
+	from = slices.MaxFunc(marks, time.Time.Compare)
 	for at := s.kind.next(from, d.changed); !at.IsZero() && !at.After(m.now); at = s.kind.next(at, d.changed) {
 		fires = append(fires, at)
 	}
-	return fires
+	return from, fires
 }
 
 func (s *modelSchedule) register(m *model, d *modelDeployment) {
@@ -127,10 +126,10 @@ func (s *modelSchedule) register(m *model, d *modelDeployment) {
 	s.record = runlane.ScheduleRecord{ID: modelScheduleID, RegisteredAt: m.now, LastEvaluated: m.now}
 }
 
-// note writes that nothing was due: now and then, and when the definition has changed.
-func (s *modelSchedule) note(m *model, d *modelDeployment) {
-	if s.changed != d.changed || m.now.Sub(s.record.LastEvaluated) >= time.Hour {
-		s.changed, s.record.LastEvaluated = d.changed, m.now
+// note writes that nothing was due, now and then.
+func (s *modelSchedule) note(m *model) {
+	if m.now.Sub(s.record.LastEvaluated) >= time.Hour {
+		s.record.LastEvaluated = m.now
 	}
 }
 
@@ -141,11 +140,15 @@ func (s *modelSchedule) evaluate(m *model, d *modelDeployment) {
 		return
 	}
 	if s.record.Paused {
+		d.sawPause = m.now
 		return
 	}
-	fires := s.due(m, d)
+	from, fires := s.due(m, d)
+	if s.changed != d.changed && s.kind.once == 0 {
+		s.changed, s.record.LastEvaluated = d.changed, from
+	}
 	if len(fires) == 0 {
-		s.note(m, d)
+		s.note(m)
 		return
 	}
 	active := len(s.before(m)) > 0
@@ -272,7 +275,9 @@ func (s *modelSchedule) resume(m *model, d *modelDeployment) {
 		return
 	}
 	s.touched = true
-	s.skip(s.due(m, d), runlane.SkippedPaused)
+	_, fires := s.due(m, d)
+	s.skip(fires, runlane.SkippedPaused)
+	s.changed = d.changed
 	s.record.Paused, s.record.PauseReason, s.record.LastEvaluated = false, "", m.now
 }
 

@@ -45,6 +45,8 @@ type modelDeployment struct {
 	limit   int
 	changed bool // the schedule's second definition
 	opened  time.Time
+
+	sawPause time.Time // when it looked at the schedule and found it paused
 }
 
 func newModelWorld() *modelWorld {

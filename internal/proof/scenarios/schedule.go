@@ -49,6 +49,12 @@ func scheduleScenarios() []scenario {
 		{"trigger now makes a run beside the schedule's times", needsSchedules, scheduleTriggersNow, false},
 		{"once fires once, and never when it was past already", needsSchedules, scheduleOnce, false},
 		{"a changed definition applies from the opening of its program on", needsSchedules, scheduleChanges, false},
+		{
+			"changed times lose nothing while a program that has the old ones still ticks",
+			needsSchedules,
+			scheduleRollsOut,
+			false,
+		},
 		{"a schedule on a bounded queue waits for its slot", needsSchedules, scheduleBounded, false},
 		{"schedules are listed with their next time, known or not", needsSchedules, scheduleListed, false},
 	}...)
@@ -280,6 +286,46 @@ func scheduleChanges(t *testing.T, h Harness) {
 	if !after.RegisteredAt.Equal(before.RegisteredAt) || after.DefinitionHash == before.DefinitionHash ||
 		!after.LastFire.Equal(hour.Add(165*time.Minute)) {
 		t.Fatalf("before %+v, after %+v", before, after)
+	}
+}
+
+func scheduleRollsOut(t *testing.T, h Harness) {
+	task, handler := job("scenario.schedule", nil, succeed)
+	program := func(cron string) []runlane.Schedule {
+		nightly := every(task)
+		nightly.When = runlane.Cron(cron)
+		return []runlane.Schedule{nightly}
+	}
+	s := openScene(t, h, core.Options{Handlers: []runlane.Handler{handler}, Schedules: program("10,20 * * * *")},
+		func(s *scene) { s.clock = NewClock(time.Now().UTC().Truncate(time.Hour)) })
+	hour := s.clock.Now()
+	old := s.rt
+	tick := func(rt *caller) {
+		s.rt = rt
+		s.tick()
+		s.clock.Advance(30 * time.Second)
+	}
+	tick(old)
+	tick(old)
+	s.clock.Advance(14 * time.Minute) // the program opens at 0:15, and has another process from 0:25 on
+	s.options.Schedules = program("5,19,25,30 * * * *")
+	changed, _ := s.second()
+	for s.clock.Now().Before(hour.Add(25 * time.Minute)) {
+		tick(changed)
+		tick(old)
+	}
+	s.clock.Advance(10 * time.Second)
+	changed, _ = s.second()
+	for s.clock.Now().Before(hour.Add(33 * time.Minute)) {
+		tick(old)
+		tick(changed)
+	}
+	var minutes []int
+	for _, o := range s.occurrences(false) {
+		minutes = append(minutes, o.FireTime.Minute())
+	}
+	if !slices.Equal(minutes, []int{30, 25, 20, 19, 10}) {
+		t.Errorf("fired at %v", minutes)
 	}
 }
 
