@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -84,6 +87,9 @@ type bulkCall struct {
 	page func(
 		ctx context.Context, f *RunFilter, limit int, after runlane.Cursor,
 	) (ids []runlane.RunID, next runlane.Cursor, err error)
+	// again: a run that was changed can match again, behind the cursor. What changed since the first call began is left
+	// out.
+	again bool
 	// one applies the change to one run and reports whether that changed anything.
 	one func(ctx context.Context, c change, id runlane.RunID) (changed bool, err error)
 }
@@ -101,13 +107,16 @@ func (rt *Runtime) bulk(ctx context.Context, call *bulkCall) (*BulkResult, error
 		return nil, err
 	}
 	scope := fmt.Sprintf("%s all %s %s", call.name, rt.environment, o.scope())
-	at, err := openBulkCursor(o.After, scope)
+	begun, at, err := openBulkCursor(o.After, scope, rt.now())
 	if err != nil {
 		return nil, err
 	}
 	c, err := rt.newChange(&o.ChangeOptions, "BulkOptions")
 	if err != nil {
 		return nil, err
+	}
+	if call.again {
+		c.begun = begun
 	}
 	filter := o.RunFilter
 	if len(filter.Statuses) == 0 {
@@ -123,12 +132,18 @@ func (rt *Runtime) bulk(ctx context.Context, call *bulkCall) (*BulkResult, error
 	}
 
 	result := &BulkResult{}
+	dealtWith := map[runlane.RunID]bool{} // by this call, also within a millisecond
 	for {
 		ids, next, err := page(ctx, &filter, min(left, runlane.MaxPageLimit), at)
 		if err != nil {
-			result.Next = sealBulkCursor(scope, at)
+			result.Next = sealBulkCursor(scope, begun, at)
 			return result, err
 		}
+		ids = slices.DeleteFunc(ids, func(id runlane.RunID) bool {
+			known := dealtWith[id]
+			dealtWith[id] = true
+			return call.again && known
+		})
 		result.Matched += len(ids)
 		if !o.DryRun {
 			result.add(bulkEach(ctx, ids, func(ctx context.Context, id runlane.RunID) (bool, error) {
@@ -136,7 +151,7 @@ func (rt *Runtime) bulk(ctx context.Context, call *bulkCall) (*BulkResult, error
 			}))
 		}
 		if ctx.Err() != nil {
-			result.Next = sealBulkCursor(scope, at)
+			result.Next = sealBulkCursor(scope, begun, at)
 			return result, cancelled(ctx, "")
 		}
 		if next == "" {
@@ -144,7 +159,7 @@ func (rt *Runtime) bulk(ctx context.Context, call *bulkCall) (*BulkResult, error
 		}
 		at = next
 		if left -= len(ids); left <= 0 {
-			result.Next = sealBulkCursor(scope, at)
+			result.Next = sealBulkCursor(scope, begun, at)
 			return result, nil
 		}
 	}
@@ -164,19 +179,27 @@ func (rt *Runtime) pageOfRuns(
 	return ids, page.Next, nil
 }
 
-// openBulkCursor returns the storage's cursor from one of ours.
-func openBulkCursor(c runlane.Cursor, scope string) (runlane.Cursor, error) {
+// openBulkCursor returns the storage's cursor from one of ours, and when the first of the calls began.
+func openBulkCursor(c runlane.Cursor, scope string, now time.Time) (time.Time, runlane.Cursor, error) {
 	if c == "" {
-		return "", nil
+		return now, "", nil
 	}
-	at, err := openCursor(c, scope, "BulkOptions.After")
-	return runlane.Cursor(at), err
+	position, err := openCursor(c, scope, "BulkOptions.After")
+	if err != nil {
+		return now, "", err
+	}
+	begun, at, _ := strings.Cut(position, " ")
+	ms, err := strconv.ParseInt(begun, 10, 64)
+	if err != nil {
+		return now, "", foreignCursor("BulkOptions.After")
+	}
+	return time.UnixMilli(ms).UTC(), runlane.Cursor(at), nil
 }
 
 // sealBulkCursor wraps the storage's cursor, so that it resumes this call and no other. At the very beginning the
 // storage has no cursor, and ours says so.
-func sealBulkCursor(scope string, at runlane.Cursor) runlane.Cursor {
-	return sealCursor(scope, string(at))
+func sealBulkCursor(scope string, begun time.Time, at runlane.Cursor) runlane.Cursor {
+	return sealCursor(scope, fmt.Sprintf("%d %s", begun.UnixMilli(), at))
 }
 
 // bulkEach does the same to several runs at once and counts.

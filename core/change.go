@@ -41,6 +41,12 @@ type change struct {
 	rt     *Runtime
 	actor  runlane.Actor
 	reason string
+	begun  time.Time // of a bulk call, which leaves alone what changed since; zero: it does not
+}
+
+// tooLate reports a run that changed after the bulk call began, by itself perhaps.
+func (c change) tooLate(run *runlane.Run) bool {
+	return !c.begun.IsZero() && run.UpdatedAt.After(c.begun)
 }
 
 func (rt *Runtime) newChange(options *ChangeOptions, what string) (change, error) {

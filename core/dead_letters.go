@@ -73,7 +73,7 @@ func (d *DeadLetters) Requeue(ctx context.Context, id runlane.RunID, options *Ch
 }
 
 // RequeueAll requeues all dead letters whose runs match, each as [DeadLetters.Requeue] does, at most Cap in one call.
-// Otherwise it behaves as [Runs.CancelAll] does.
+// Those that are given up again are for the next call that begins anew. Otherwise it behaves as [Runs.CancelAll] does.
 func (d *DeadLetters) RequeueAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
 	if err := d.rt.checkDeadLetters(); err != nil {
 		return nil, err
@@ -96,6 +96,7 @@ func (d *DeadLetters) RequeueAll(ctx context.Context, options *BulkOptions) (*Bu
 			}
 			return ids, page.Next, nil
 		},
+		again: true,
 		one: func(ctx context.Context, c change, id runlane.RunID) (bool, error) { return c.requeue(ctx, id) },
 	})
 }
@@ -157,6 +158,9 @@ func (c change) requeue(ctx context.Context, id runlane.RunID) (changed bool, er
 				Cause:   errMovedOn,
 				Hint:    "ask Runs().Explain what it waits for",
 			}
+		}
+		if c.tooLate(seen.Run) {
+			return false, errMovedOn
 		}
 		at, initial := c.rt.now(), lane.InitialOutbox{}
 		if !c.rt.policy(seen.Run.Queue).Bounded() { // else nothing is to be sent before there is a slot

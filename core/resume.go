@@ -41,15 +41,17 @@ func (r *Runs) Resume(ctx context.Context, id runlane.RunID, options *ChangeOpti
 }
 
 // ResumeAll resumes all waiting runs that match, each as [Runs.Resume] does, at most Cap in one call. Runs that went on
-// meanwhile are skipped. Without Statuses these are scheduled, retrying and released runs. A delayed run of a bounded
-// queue is queued, and has to be meant by that status; those that are due are skipped. A filter that names another
-// status is runlane.ErrValidationFailed. Otherwise it behaves as [Runs.CancelAll] does.
+// meanwhile are skipped, and none that waits again is resumed again, also by a call that goes on from Next. Without
+// Statuses these are scheduled, retrying and released runs. A delayed run of a bounded queue is queued, and has to be
+// meant by that status; those that are due are skipped. A filter that names another status is
+// runlane.ErrValidationFailed. Otherwise it behaves as [Runs.CancelAll] does.
 func (r *Runs) ResumeAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
 	return r.rt.bulk(ctx, &bulkCall{
 		name:      "resume",
 		options:   options,
 		allowed:   resumable,
 		otherwise: waitingStatuses,
+		again:     true,
 		one: func(ctx context.Context, c change, id runlane.RunID) (bool, error) {
 			run, err := c.resume(ctx, id)
 			return run != nil, err
@@ -63,6 +65,9 @@ func (c change) resume(ctx context.Context, id runlane.RunID) (*runlane.Run, err
 		run, err := c.rt.get(ctx, id)
 		if err != nil {
 			return nil, err
+		}
+		if c.tooLate(run) {
+			return nil, errMovedOn
 		}
 		at := c.rt.now()
 		if delayed := run.Status == runlane.StatusQueued && at.Before(run.RunAt); !delayed && !run.Status.Waiting() {
