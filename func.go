@@ -160,11 +160,11 @@ type CallRequest struct {
 
 // Caller makes runs and waits for their end. *Attempt suspends while it waits, *core.Runtime blocks.
 //
-// CallRuns returns the runs in the order of the calls, all of them ended. Children have derived ids and no
+// CallRuns returns the runs in the order of the calls, all of them ended. No calls are answered at once, with no runs. Children have derived ids and no
 // idempotency key. Errors:
 //
 //   - a suspension ([Suspended]), by an attempt.
-//   - [ErrValidationFailed]: the name is bad or has another meaning in this run; there are no calls, more than
+//   - [ErrValidationFailed]: the name is bad or has another meaning in this run; there are more calls than
 //     [MaxCalled], or those of an earlier attempt were others (number, task or payloads: take them from the payload or
 //     from a step); the call stands within a step, or in a run below [MaxCallDepth] called ones; a runtime is used
 //     within a handler.

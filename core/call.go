@@ -75,8 +75,8 @@ func inParallel(n int, do func(i int) error) error {
 // prepare encodes the payloads and refuses what can be no call, before anything is read or written.
 func (c *calling) prepare() error {
 	n := len(c.request.Calls)
-	if n == 0 || n > runlane.MaxCalled {
-		return callInvalid(c.request.Name, fmt.Sprintf("call 1 to %d runs", runlane.MaxCalled), "has %d runs", n)
+	if n > runlane.MaxCalled {
+		return callInvalid(c.request.Name, fmt.Sprintf("call at most %d runs", runlane.MaxCalled), "has %d runs", n)
 	}
 	sum := sha256.New()
 	c.calls = make([]runlane.Call, n)
@@ -95,6 +95,9 @@ func (c *calling) prepare() error {
 		c.calls[i] = runlane.NewRawCall(call.Task, prepared.Payload)
 		fmt.Fprintf(sum, "%d:", len(prepared.Payload))
 		sum.Write(prepared.Payload)
+	}
+	if n == 0 { // is answered at once
+		return nil
 	}
 	c.call = lane.RunCall{Name: c.request.Name, TaskID: c.calls[0].Task.ID, Count: n}
 	if !c.rt.coded { // a hash would confirm a correct guess of the payloads
@@ -116,6 +119,9 @@ func (x *execution) CallRuns(ctx context.Context, request runlane.CallRequest) (
 	c := calling{rt: x.rt, parent: x.started, request: request}
 	if err := firstError(runlane.ValidateCallName(request.Name), c.tooDeep(), c.prepare()); err != nil {
 		return nil, err
+	}
+	if len(request.Calls) == 0 {
+		return []*runlane.Run{}, nil
 	}
 	if _, err := x.recall(ctx, runlane.StepCall{Name: request.Name, Kind: runlane.StepKindCall}); err != nil {
 		return nil, err
