@@ -167,7 +167,7 @@ func flowOperations() []operation {
 			group:   "Flows",
 			summary: "Stop a flow",
 			text: "Runs that have not ended are cancelled. Nodes that go on if others failed, or always, still run " +
-				"and undo what had begun: open names what has not ended. Cancelling the flow again ends them, too.",
+				"and undo what had begun: open names what has not ended. everything: true ends them, too.",
 			answers: ok[shown.FlowChange]("flow.change"),
 		}, cancelFlow),
 		serve(operation{
