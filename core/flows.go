@@ -380,7 +380,7 @@ func (f *flow) renewal(ctx context.Context) (*flowPlan, error) {
 		for _, i := range level {
 			n := &plan.Nodes[i]
 			torn := f.record.Closed > 0 && len(n.Before) > 0 // by a cancellation, while a retry made its runs
-			if runs[i] == nil && !torn {
+			if runs[i] == nil && !torn || runs[i] != nil && runs[i].CreatedAt.IsZero() { // known by its end alone
 				return nil, flowInvalid(f.record.ID, "start it under another id",
 					"has the node %q, whose run is gone or was never made", n.Name)
 			}
@@ -390,6 +390,11 @@ func (f *flow) renewal(ctx context.Context) (*flowPlan, error) {
 			}
 			n.Owed = f.owes(i, runs)
 			n.replaced(round)
+			if runs[i] == nil { // an earlier run is repeated, and may be gone
+				if _, err := f.repeat(ctx, change{rt: f.rt}, i, n.Before); err != nil {
+					return nil, err
+				}
+			}
 			renewed++
 		}
 	}

@@ -38,6 +38,10 @@ func flowScenarios() []scenario {
 		{"flows are listed, those that have not finished first", needsMail, flowListed, false},
 		{"bad flows are refused before anything is written", needsMail, flowInvalid, false},
 		{"nodes are pruned when their flow has finished", needsBoth(needsMail, needsPruning), flowPruned, false},
+		{
+			"a retry is refused where the run of a node that stays is pruned", needsBoth(needsMail, needsPruning),
+			flowRetryPruned, false,
+		},
 		{"a signal to a node, and its token, reach its latest run", needsMail, signalNode, false},
 	}
 }

@@ -316,3 +316,31 @@ func flowPruned(t *testing.T, h Harness) {
 	s.startFlow(graph("pruned", "a", "b a")) // the id is free
 	s.wantFlow("pruned", runlane.FlowActive, "queued waits")
 }
+
+// A retry has left the run of a as it is, and knows how it has ended.
+func flowRetryPruned(t *testing.T, h Harness) {
+	s := newScene(t, h, failingDouble(2, 2))
+	s.startFlow(graph("again", "a", "b a"))
+	a := s.node("again", "a")
+	s.does("again", "a", "b")
+	s.clock.Advance(48 * time.Hour)
+	_, err := s.rt.Flows().Retry(s.Context(), "again", nil)
+	s.must(err)
+	s.does("again", "b")
+	s.settle()
+	s.until("the run of a is gone", func() bool {
+		_, err := s.rt.Runs().Prune(s.Context(), &core.PruneOptions{OlderThan: 24 * time.Hour, ReleaseOwners: true})
+		s.must(err)
+		_, err = s.rt.Runs().Get(s.Context(), a.ID)
+		return runlane.CodeOf(err) == runlane.ErrRunNotFound
+	})
+	for _, err := range []error{
+		errorOf(s.rt.Flows().PlanRetry(s.Context(), "again")),
+		errorOf(s.rt.Flows().Retry(s.Context(), "again", nil)),
+	} {
+		if e := s.wantCode(err, runlane.ErrValidationFailed); !strings.Contains(e.Message, `the node "a"`) || e.Hint == "" {
+			t.Errorf("what b reads is gone, and the error is %v", e)
+		}
+	}
+	s.wantFlow("again", runlane.FlowFailed, "succeeded failed")
+}
