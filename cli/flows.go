@@ -306,6 +306,7 @@ func flowsRetryCommand() *command {
 			var by change
 			by.define(flags)
 			dryRun := flags.Bool("dry-run", false, "name the nodes, and make no runs")
+			number := flags.Int("number", 0, "the `RETRY` that is meant, which is made once: retries of the flow and one more; 0: the next")
 			return func(ctx context.Context, s *session, args []string) error {
 				changes, err := by.options(s)
 				if err != nil {
@@ -316,7 +317,8 @@ func flowsRetryCommand() *command {
 					return err
 				}
 				id := runlane.FlowID(args[0])
-				renewed, err := rt.Flows().PlanRetry(ctx, id)
+				options := &core.RetryFlowOptions{ChangeOptions: changes, Number: *number}
+				renewed, err := rt.Flows().PlanRetry(ctx, id, options)
 				if err != nil {
 					return refused(s.suggestFlow(ctx, args[0], err))
 				}
@@ -324,7 +326,7 @@ func flowsRetryCommand() *command {
 				if *dryRun {
 					state, err = rt.Flows().Get(ctx, id)
 				} else {
-					state, err = rt.Flows().Retry(ctx, id, &changes)
+					state, err = rt.Flows().Retry(ctx, id, options)
 				}
 				if err != nil {
 					return refused(err)

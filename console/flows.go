@@ -239,7 +239,7 @@ func (v *visitor) changeFlow() (*page, error) {
 			return v.askRetry(state)
 		}
 		if err = v.asSeen(runlane.ConflictFlow, flowSeen(state)); err == nil {
-			_, err = v.rt.Flows().Retry(ctx, id, &reason)
+			_, err = v.rt.Flows().Retry(ctx, id, &core.RetryFlowOptions{ChangeOptions: reason, Number: state.Retries + 1})
 		}
 	default:
 		return v.nothing()
@@ -250,7 +250,7 @@ func (v *visitor) changeFlow() (*page, error) {
 // askRetry names the nodes that would get new runs.
 func (v *visitor) askRetry(state *runlane.FlowState) (*page, error) {
 	id := state.ID
-	renewed, err := v.rt.Flows().PlanRetry(v.r.Context(), id)
+	renewed, err := v.rt.Flows().PlanRetry(v.r.Context(), id, nil)
 	if err != nil {
 		return nil, err
 	}

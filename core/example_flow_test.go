@@ -38,7 +38,7 @@ func ExampleRuntime_StartFlow() {
 	fmt.Println(state.Status, err)
 	stop()
 	broken = false
-	fmt.Println(rt.Flows().PlanRetry(ctx, "numbers"))
+	fmt.Println(rt.Flows().PlanRetry(ctx, "numbers", &core.RetryFlowOptions{Number: 1}))
 	state, err = rt.Flows().Retry(ctx, "numbers", nil)
 	fmt.Println(state.Retries, err)
 	stop = working(ctx, rt)

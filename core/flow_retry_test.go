@@ -109,7 +109,9 @@ func TestFlows_RetryThatCannotBeMade_ChangesNothing(t *testing.T) {
 	f := runlane.NewFlow("f")
 	f.Add("a", w.task.With(1), &runlane.NodeOptions{Meta: map[string]string{"k": strings.Repeat("x", runlane.MaxMetaBytes-50)}})
 	w.start(t, f)
-	_, err := w.Flows().Retry(t.Context(), "f", &core.ChangeOptions{Reason: strings.Repeat("why ", 20)})
+	_, err := w.Flows().Retry(t.Context(), "f", &core.RetryFlowOptions{
+		ChangeOptions: core.ChangeOptions{Reason: strings.Repeat("why ", 20)},
+	})
 	if runlane.CodeOf(err) != runlane.ErrValidationFailed {
 		t.Fatal(err)
 	}

@@ -265,27 +265,57 @@ func (f *Flows) again(ctx context.Context, id runlane.FlowID) (*runlane.FlowStat
 	return read.state(ctx)
 }
 
+// RetryFlowOptions of [Flows.Retry]. nil means those of a nil ChangeOptions, and the next retry.
+type RetryFlowOptions struct {
+	ChangeOptions
+	// Number is the retry that is meant: Retries of the flow as the caller has seen it, and one more. A call with it
+	// makes that retry once, however often it is repeated: where it was begun, the flow is returned. 0: the next.
+	Number int
+}
+
+func (o *RetryFlowOptions) check() error {
+	if o.Number < 0 || o.Number > runlane.MaxFlowRetries {
+		return invalidInput("use 0 for the next", "RetryFlowOptions.Number is %d, not within 0 and %d",
+			o.Number, runlane.MaxFlowRetries)
+	}
+	return nil
+}
+
 // Retry makes new runs for the nodes of a finished flow that failed or were cancelled, and for all that goes after
 // those, with the same payloads. What succeeded stays, and so does a node whose condition the ends that stay do not
-// meet. A call whose outcome is unknown is repeated: it goes on with what was begun. Errors:
+// meet. A call whose outcome is unknown is repeated: it goes on with what was begun. Give RetryFlowOptions.Number then:
+// without it, a call that is repeated after that retry has ended makes another one. Errors:
 //
 //   - runlane.ErrValidationFailed: the flow has not finished, nothing in it is to be retried, a run was never made or
-//     is pruned, or the options are wrong (then nothing was read).
+//     is pruned, Number is behind the next retry, or the options are wrong (then nothing was read).
 //   - runlane.ErrFlowNotFound: there is no such flow.
 //   - runlane.ErrPayloadUnreadable: this process cannot open a payload.
-func (f *Flows) Retry(ctx context.Context, id runlane.FlowID, options *ChangeOptions) (*runlane.FlowState, error) {
+func (f *Flows) Retry(ctx context.Context, id runlane.FlowID, options *RetryFlowOptions) (*runlane.FlowState, error) {
 	if err := f.rt.gate.enterLate(); err != nil {
 		return nil, err
 	}
 	defer f.rt.gate.leave()
-	read, by, err := f.toChange(ctx, id, options)
+	if options == nil {
+		options = &RetryFlowOptions{}
+	}
+	if err := options.check(); err != nil {
+		return nil, err
+	}
+	read, by, err := f.toChange(ctx, id, &options.ChangeOptions)
 	if err != nil {
 		return nil, err
 	}
-	if !read.retrying() {
+	begun, err := read.begun(options.Number)
+	if err != nil {
+		return nil, err
+	}
+	if !begun {
 		if err := read.renew(ctx, by); err != nil {
 			return nil, err
 		}
+	}
+	if !read.retrying() {
+		return read.state(ctx) // all its runs were made
 	}
 	if err := read.make(ctx, func(ctx context.Context, i int) error { return read.remake(ctx, by, i) }); err != nil {
 		return nil, err
@@ -294,18 +324,28 @@ func (f *Flows) Retry(ctx context.Context, id runlane.FlowID, options *ChangeOpt
 }
 
 // PlanRetry names the nodes of which [Flows.Retry] would make new runs, in the order of their adding, and changes
-// nothing. Errors are those of Retry.
-func (f *Flows) PlanRetry(ctx context.Context, id runlane.FlowID) ([]string, error) {
+// nothing. Where that retry was begun, they are those of the latest. Errors are those of Retry.
+func (f *Flows) PlanRetry(ctx context.Context, id runlane.FlowID, options *RetryFlowOptions) ([]string, error) {
 	if err := f.rt.gate.enterLate(); err != nil {
 		return nil, err
 	}
 	defer f.rt.gate.leave()
+	if options == nil {
+		options = &RetryFlowOptions{}
+	}
+	if err := options.check(); err != nil {
+		return nil, err
+	}
 	read, err := f.read(ctx, id)
 	if err != nil {
 		return nil, err
 	}
+	begun, err := read.begun(options.Number)
+	if err != nil {
+		return nil, err
+	}
 	round, plan := read.record.Round, read.plan
-	if !read.retrying() {
+	if !begun {
 		next, err := read.renewal(ctx)
 		if err != nil {
 			return nil, err
@@ -324,6 +364,15 @@ func (f *Flows) PlanRetry(ctx context.Context, id runlane.FlowID) ([]string, err
 // retrying reports a retry that was begun and has not made all its runs.
 func (f *flow) retrying() bool {
 	return f.record.Round > 0 && !f.record.TendAt.IsZero() && f.record.Closed == 0
+}
+
+// begun reports that a retry of this number was begun. 0 is the one that has not made all its runs, else the next.
+func (f *flow) begun(number int) (bool, error) {
+	if number > f.record.Round+1 {
+		return false, flowInvalid(f.record.ID, "look at it, and give its retries and one more",
+			"was retried %d times: its next retry is not number %d", f.record.Round, number)
+	}
+	return number > 0 && number <= f.record.Round || number == 0 && f.retrying(), nil
 }
 
 // renew begins the next round, once it is known that each of its runs can be made: what it writes takes the flow's end
@@ -379,7 +428,7 @@ func (f *flow) renewal(ctx context.Context) (*flowPlan, error) {
 	for _, level := range slices.Backward(levels) {
 		for _, i := range level {
 			n := &plan.Nodes[i]
-			torn := f.record.Closed > 0 && len(n.Before) > 0 // by a cancellation, while a retry made its runs
+			torn := f.record.Closed > 0 && len(n.Before) > 0                             // by a cancellation, while a retry made its runs
 			if runs[i] == nil && !torn || runs[i] != nil && runs[i].CreatedAt.IsZero() { // known by its end alone
 				return nil, flowInvalid(f.record.ID, "start it under another id",
 					"has the node %q, whose run is gone or was never made", n.Name)

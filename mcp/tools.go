@@ -48,7 +48,7 @@ var tools = []tool{
 	{name: "requeue", operation: "requeueRun", writes: true},
 	{name: "signal", operation: "signalRun", writes: true},
 	{name: "cancel_flow", operation: "cancelFlow", writes: true, ends: true},
-	{name: "retry_flow", operation: "retryFlow", writes: true, repeats: true},
+	{name: "retry_flow", operation: "retryFlow", text: "Give number, then the call can be repeated.", writes: true},
 	{name: "answer", operation: "answerRun", writes: true, repeats: true},
 }
 

@@ -74,6 +74,7 @@ func cancelFlow(ctx context.Context, c *call, in *flowCancelInput) (*reply, erro
 type flowRetryBody struct {
 	reasonBody
 	DryRun bool `json:"dryRun" doc:"true: say which nodes would get new runs, and make none"`
+	Number int  `json:"number" min:"0" max:"90" doc:"the retry that is meant, retries of the flow and one more: it is made once, however often it is asked for; 0: the next"`
 }
 
 type flowRetryInput struct {
@@ -82,11 +83,12 @@ type flowRetryInput struct {
 }
 
 func retryFlow(ctx context.Context, c *call, in *flowRetryInput) (*reply, error) {
-	options, err := in.Body.by(c.by)
+	by, err := in.Body.by(c.by)
 	if err != nil {
 		return nil, err
 	}
-	renewed, err := c.rt.Flows().PlanRetry(ctx, in.Flow)
+	options := &core.RetryFlowOptions{ChangeOptions: by, Number: in.Body.Number}
+	renewed, err := c.rt.Flows().PlanRetry(ctx, in.Flow, options)
 	if err != nil {
 		return nil, refused(err)
 	}
@@ -94,7 +96,7 @@ func retryFlow(ctx context.Context, c *call, in *flowRetryInput) (*reply, error)
 	if in.Body.DryRun {
 		state, err = c.rt.Flows().Get(ctx, in.Flow)
 	} else {
-		state, err = c.rt.Flows().Retry(ctx, in.Flow, &options)
+		state, err = c.rt.Flows().Retry(ctx, in.Flow, options)
 	}
 	if err != nil {
 		return nil, refused(err)
@@ -178,7 +180,7 @@ func flowOperations() []operation {
 			group:   "Flows",
 			summary: "Repeat what did not succeed of a finished flow, and what goes after it",
 			text: "What has succeeded stays. renewed names the nodes that get new runs, with the payloads of the old " +
-				"ones. A call whose answer was lost is repeated: it goes on with what was begun.",
+				"ones. A call whose answer was lost is repeated: with number it makes no second retry.",
 			answers: ok[shown.FlowChange]("flow.change"),
 		}, retryFlow),
 		serve(operation{

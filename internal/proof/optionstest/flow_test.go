@@ -31,6 +31,14 @@ func cancellingFlow(what string, o core.ChangeOptions) refusal {
 	})
 }
 
+// retryingFlow is a refusal to retry a flow.
+func retryingFlow(what string, o core.RetryFlowOptions) refusal {
+	return failed(what, func(w *world) []error {
+		_, err := w.rt.Flows().Retry(w.ctx(), "flow", &o)
+		return []error{err}
+	})
+}
+
 func flowRules() map[string]rule {
 	return map[string]rule{
 		"runlane.NodeOptions.After": refuses(
@@ -48,6 +56,16 @@ func flowRules() map[string]rule {
 		),
 		"core.CancelFlowOptions.Reason":     refuses(cancellingFlow("no text", core.ChangeOptions{Reason: notUTF8})),
 		"core.CancelFlowOptions.Everything": legal("either is meant"),
+		"core.RetryFlowOptions.Actor": refuses(retryingFlow("an unknown type", core.RetryFlowOptions{
+			ChangeOptions: core.ChangeOptions{Actor: runlane.Actor{Type: "robot"}},
+		})),
+		"core.RetryFlowOptions.Reason": refuses(retryingFlow("no text", core.RetryFlowOptions{
+			ChangeOptions: core.ChangeOptions{Reason: notUTF8},
+		})),
+		"core.RetryFlowOptions.Number": refuses(
+			retryingFlow("negative", core.RetryFlowOptions{Number: -1}),
+			retryingFlow("too many", core.RetryFlowOptions{Number: runlane.MaxFlowRetries + 1}),
+		),
 		"core.FlowListOptions.Statuses": refuses(
 			listingFlows("unknown", core.FlowListOptions{Statuses: []runlane.FlowStatus{"odd"}}),
 		),

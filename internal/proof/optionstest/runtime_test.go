@@ -37,6 +37,7 @@ func optionStructs() map[string]reflect.Type {
 		"runlane.WaitOptions": reflect.TypeFor[runlane.WaitOptions](), "runlane.CallOptions": reflect.TypeFor[runlane.CallOptions](),
 		"runlane.NodeOptions": reflect.TypeFor[runlane.NodeOptions](), "runlane.FlowOptions": reflect.TypeFor[runlane.FlowOptions](),
 		"core.CancelFlowOptions": reflect.TypeFor[core.CancelFlowOptions](),
+		"core.RetryFlowOptions":  reflect.TypeFor[core.RetryFlowOptions](),
 		"core.FlowListOptions":   reflect.TypeFor[core.FlowListOptions](),
 		"runlane.TokenOptions":   reflect.TypeFor[runlane.TokenOptions](),
 		"lane.Options":           reflect.TypeFor[lane.Options](), "memlane.StorageOptions": reflect.TypeFor[memlane.StorageOptions](),

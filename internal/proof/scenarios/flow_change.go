@@ -124,13 +124,15 @@ func flowRetried(t *testing.T, h Harness) {
 	s.does("retried", "a", "b", "d", "e", "f")
 	s.wantFlow("retried", runlane.FlowFailed, "succeeded failed cancelled succeeded succeeded succeeded cancelled")
 	before := s.flow("retried")
-	planned, err := s.rt.Flows().PlanRetry(s.Context(), "retried")
+	options := &core.RetryFlowOptions{Number: 1}
+	options.Reason = "the printer has paper"
+	planned, err := s.rt.Flows().PlanRetry(s.Context(), "retried", options)
 	s.must(err)
 	want := []string{"b", "c", "d", "e"}
 	if !slices.Equal(planned, want) || !reflect.DeepEqual(s.flow("retried"), before) {
 		t.Errorf("a retry would renew %v, want %v", planned, want)
 	}
-	state, err := s.rt.Flows().Retry(s.Context(), "retried", &core.ChangeOptions{Reason: "the printer has paper"})
+	state, err := s.rt.Flows().Retry(s.Context(), "retried", options)
 	s.must(err)
 	for i, n := range state.Nodes {
 		again := slices.Contains([]string{"b", "c", "d", "e"}, n.Name)
@@ -151,6 +153,16 @@ func flowRetried(t *testing.T, h Harness) {
 	if want := []int{1, 1, 1, 0, 2, 2, 0}; !slices.Equal(sizes, want) { // 2, 4, 6, none, 10, 12, none
 		t.Errorf("outputs have %v bytes, want %v", sizes, want)
 	}
+	state, err = s.rt.Flows().Retry(s.Context(), "retried", options) // whose answer was lost
+	s.must(err)
+	planned, err = s.rt.Flows().PlanRetry(s.Context(), "retried", options)
+	s.must(err)
+	if state.Retries != 1 || !state.Status.Ended() || !slices.Equal(planned, want) {
+		t.Errorf("the same retry once more is %+v of %v", state, planned)
+	}
+	options.Number = 3
+	_, err = s.rt.Flows().Retry(s.Context(), "retried", options)
+	s.wantCode(err, runlane.ErrValidationFailed)
 	_, err = s.rt.Flows().Retry(s.Context(), "retried", nil)
 	s.wantCode(err, runlane.ErrValidationFailed) // d is cancelled because nothing failed
 }
@@ -335,7 +347,7 @@ func flowRetryPruned(t *testing.T, h Harness) {
 		return runlane.CodeOf(err) == runlane.ErrRunNotFound
 	})
 	for _, err := range []error{
-		errorOf(s.rt.Flows().PlanRetry(s.Context(), "again")),
+		errorOf(s.rt.Flows().PlanRetry(s.Context(), "again", nil)),
 		errorOf(s.rt.Flows().Retry(s.Context(), "again", nil)),
 	} {
 		if e := s.wantCode(err, runlane.ErrValidationFailed); !strings.Contains(e.Message, `the node "a"`) || e.Hint == "" {

@@ -268,6 +268,8 @@ class FlowCancelBody(TypedDict, total=False):
 class FlowRetryBody(TypedDict, total=False):
     dryRun: bool
     """true: say which nodes would get new runs, and make none"""
+    number: int
+    """the retry that is meant, retries of the flow and one more: it is made once, however often it is asked for; 0: the next"""
     reason: str
     """for people, at most 256 bytes; kept with the change"""
 
