@@ -102,8 +102,9 @@ func (c change) resume(ctx context.Context, id runlane.RunID) (*runlane.Run, err
 	return nil, changedTooOften(id)
 }
 
-// endSleeps lets the sleep for which a run waits be over: its handler would only sleep on. The record is written before
-// the run goes on, which is the later of the two that an interrupted call can leave out.
+// endSleeps lets the sleep for which a run waits be over, the one that ends first: its handler would only sleep on. What
+// would end the wait before it, such as a time limit, keeps its moment. The record is written before the run goes on,
+// which is the later of the two that an interrupted call can leave out.
 func (rt *Runtime) endSleeps(ctx context.Context, run *runlane.Run, at time.Time) error {
 	if !run.Waiting.Has(runlane.WaitingTime) || !at.Before(run.Waiting.Until) {
 		return nil
@@ -112,11 +113,19 @@ func (rt *Runtime) endSleeps(ctx context.Context, run *runlane.Run, at time.Time
 	if err != nil {
 		return err
 	}
+	first, untils := time.Time{}, make([]time.Time, len(records))
+	for i := range records {
+		r, until := &records[i], &untils[i]
+		if r.Kind != runlane.StepKindSleep || r.Fault != "" || json.Unmarshal(r.Result, until) != nil ||
+			until.Before(run.Waiting.Until) { // of no call that the run waits for
+			*until = time.Time{}
+		} else if first.IsZero() || until.Before(first) {
+			first = *until
+		}
+	}
 	for i := range records {
 		r := &records[i]
-		var until time.Time
-		if r.Kind != runlane.StepKindSleep || r.Fault != "" || json.Unmarshal(r.Result, &until) != nil ||
-			!until.Equal(run.Waiting.Until) {
+		if untils[i].IsZero() || !untils[i].Equal(first) {
 			continue
 		}
 		if r.Result, err = json.Marshal(runlane.UTCMillis(at)); err != nil {

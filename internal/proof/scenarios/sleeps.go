@@ -82,6 +82,24 @@ func sleepBranches(t *testing.T, h Harness) {
 	s.wantSucceeded(s.execute(run))
 }
 
+func sleepBeside(t *testing.T, h Harness) {
+	var slept, waited error
+	s := newStepScene(t, h, func(ctx context.Context, a *runlane.Attempt) error {
+		slept = a.Sleep(ctx, "night", 24*time.Hour)
+		_, waited = runlane.NewSignal[int]("wake").Wait(ctx, a, &runlane.WaitOptions{Timeout: time.Hour})
+		return errors.Join(slept, a.Sleep(ctx, "week", 7*24*time.Hour), waited)
+	})
+	run := s.execute(s.trigger(s.task.With(jobPayload{}), nil))
+	s.clock.Advance(time.Minute)
+	again, err := s.rt.Runs().Resume(t.Context(), run.ID, nil)
+	s.must(err)
+	again = s.execute(again)
+	s.wantStatus(again, runlane.StatusReleased)
+	if slept != nil || !runlane.Suspended(waited) || !again.RunAt.Equal(run.RunAt) {
+		t.Errorf("resumed, the night is %v, the wait %v, and it is due at %s, not %s", slept, waited, again.RunAt, run.RunAt)
+	}
+}
+
 func sleepBad(t *testing.T, h Harness) {
 	s := newStepScene(t, h, func(ctx context.Context, a *runlane.Attempt) error {
 		for what, err := range map[string]error{

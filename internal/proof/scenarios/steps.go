@@ -33,6 +33,7 @@ func stepScenarios() []scenario {
 		{"what a run remembers is listed in the order of recording", needsSteps, stepListed, false},
 		{"a sleep ends at the moment that its first call has recorded", needsSteps, sleepEnds, false},
 		{"of two branches that sleep the earlier moment counts", needsSteps, sleepBranches, false},
+		{"a resume ends the sleep beside a wait with a shorter limit", needsBoth(needsSteps, needsMail), sleepBeside, false},
 		{"a handler that drops its suspension sleeps all the same", needsSteps, sleepDropped, false},
 		{"bad sleeps are refused", needsSteps, sleepBad, false},
 		{"a run remembers the version of its task that it began with", needsSteps, versionBegan, false},
