@@ -67,6 +67,8 @@ func FuzzCursors(f *testing.F) {
 		count("dead letters", err)
 		_, err = rt.Runs().Prune(t.Context(), &core.PruneOptions{After: after, OlderThan: time.Hour, DryRun: true})
 		count("prune", err)
+		_, err = rt.Runs().CancelAll(t.Context(), &core.BulkOptions{After: after, DryRun: true})
+		count("bulk", err)
 		events := error(nil)
 		for _, err := range rt.Runs().Events(t.Context(), id, &core.EventOptions{After: after}) {
 			events = err

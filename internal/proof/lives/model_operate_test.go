@@ -255,6 +255,7 @@ func (s *modelSequence) stepFire() bool {
 		return false
 	}
 	c := s.m.schedule.call(s.d)
+	c.source.FireTime = s.m.now
 	run, err := s.d.rt.Schedules().TriggerNow(s.ctx, modelScheduleID, nil)
 	if want, created := s.m.resolve(c); !created {
 		s.refusal(err, want)

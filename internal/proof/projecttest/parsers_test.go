@@ -46,6 +46,7 @@ var parserTargets = map[string]string{
 	"core/Runtime.importFlow":                   "FuzzImport",
 	"core/Runtime.metVersion":                   "- a name that versionRecord made; any other counts as none",
 	"core/readGraph":                            "- the graph of a flow, which this package wrote; anything else is invariant_violation",
+	"core/openBulkCursor":                       "FuzzCursors",
 	"core/openCursor":                           "FuzzCursors",
 	"core/Runtime.newPruning":                   "FuzzCursors",
 	"dynamostore/internal/rows/decode":          "FuzzParseStreamImage",
