@@ -264,6 +264,19 @@ func TestClaim_ThatMakes_NeedsTheScopeTrigger(t *testing.T) {
 	}
 }
 
+// Without a name another choice of signals is another wait: it does not get the answer of the first.
+func TestClaim_WaitsWithoutAName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.lend(t, true)
+	wait := `{"token":"` + w.claim + `","timeout":"0s","signals":`
+	w.ask(t, "POST", "/v1/runs/lent/signals", `{"name":"reject"}`).want(t, 200)
+	for range 2 {
+		w.ask(t, "POST", "/v1/work/wait", wait+`["approve","reject"]}`).want(t, 200, `"name":"reject"`)
+	}
+	w.ask(t, "POST", "/v1/work/wait", wait+`["approve"]}`).want(t, 200, `"timedOut":true`)
+}
+
 // The runs of a call come back with their ends.
 func TestClaim_CallsRuns(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -36,7 +37,7 @@ func awaitSignal(ctx context.Context, _ *call, claim *core.Claim, body *awaitBod
 	}
 	name := body.Name
 	if name == "" {
-		name = body.Signals[0]
+		name = strings.Join(body.Signals, "+") // another choice of signals is another wait
 	}
 	request := runlane.WaitRequest{
 		Name:   name,
