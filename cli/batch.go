@@ -186,7 +186,7 @@ func (b *batch) options(number int, line *batchLine) (*runlane.TriggerOptions, e
 			return nil, err
 		}
 	}
-	if o.RunID == "" && o.IdempotencyKey == "" {
+	if o.RunID == "" { // beside a key, too: a run that failed does not retain it
 		o.RunID = runlane.RunID(fmt.Sprintf("%s-%d", b.id, number))
 	}
 	return o, nil
