@@ -1,6 +1,7 @@
 package runlane_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"testing"
@@ -37,6 +38,10 @@ func fill(t *testing.T, v reflect.Value, path string) {
 		// of bytes: JSON, as all of them are here
 		v.SetBytes([]byte(fmt.Sprintf("%q", path)))
 	case reflect.Map:
+		if v.Type().Elem().Kind() == reflect.Slice { // of bytes
+			v.Set(reflect.ValueOf(map[string]json.RawMessage{path: json.RawMessage(fmt.Sprintf("%q", path))}))
+			return
+		}
 		v.Set(reflect.ValueOf(map[string]string{path: "value", "other": path}))
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
@@ -63,6 +68,10 @@ func scribble(v reflect.Value) (changed int) {
 	switch v.Kind() {
 	case reflect.Map:
 		for _, key := range v.MapKeys() {
+			if v.Type().Elem().Kind() == reflect.Slice {
+				changed += scribble(v.MapIndex(key))
+				continue
+			}
 			v.SetMapIndex(key, reflect.ValueOf("scribbled"))
 			changed++
 		}

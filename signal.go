@@ -17,7 +17,10 @@ const (
 
 // Signal is a durable name with the type of a body: what a run can wait for and anybody can send. Declare it beside the
 // task.
-type Signal[T any] struct{ name string }
+type Signal[T any] struct {
+	name   string
+	schema json.RawMessage // nil: none
+}
 
 // NewSignal defines a signal. A bad name (see [ValidateSignalName]) is refused where it is used.
 func NewSignal[T any](name string) *Signal[T] { return &Signal[T]{name: name} }
@@ -25,9 +28,9 @@ func NewSignal[T any](name string) *Signal[T] { return &Signal[T]{name: name} }
 // Name is the signal's.
 func (s *Signal[T]) Name() string { return s.name }
 
-// Named is a signal of the same type under another name. A run that asks again gives each round its name
+// Named is a signal of the same type and schema under another name. A run that asks again gives each round its name
 // ("approved/2"), so that a late answer to one round is not taken for one to the next.
-func (s *Signal[T]) Named(name string) *Signal[T] { return &Signal[T]{name: name} }
+func (s *Signal[T]) Named(name string) *Signal[T] { return &Signal[T]{name: name, schema: s.schema} }
 
 // With pairs the signal with a body. It is encoded when it is sent; an error surfaces there.
 func (s *Signal[T]) With(body T) SignalValue {
@@ -55,7 +58,7 @@ func (s *Signal[T]) Wait(ctx context.Context, a *Attempt, options *WaitOptions) 
 // Into makes the signal one of several that [WaitAny] or [WaitAll] waits for. *body stays nil unless this one was
 // received.
 func (s *Signal[T]) Into(body **T) Case {
-	return Case{name: s.name, decode: func(b []byte) error {
+	return Case{name: s.name, schema: s.schema, decode: func(b []byte) error {
 		received := new(T)
 		if err := json.Unmarshal(b, received); err != nil {
 			return &Error{
@@ -104,6 +107,7 @@ type TokenOptions struct {
 // Case is one of several signals, made by [Signal.Into].
 type Case struct {
 	name   string
+	schema json.RawMessage
 	decode func([]byte) error
 }
 
@@ -140,6 +144,12 @@ func waitFor(ctx context.Context, a *Attempt, options *WaitOptions, all bool, ca
 		}
 		decode[c.name] = c.decode
 		request.Names = append(request.Names, c.name)
+		if c.schema != nil {
+			if request.Schemas == nil {
+				request.Schemas = map[string]json.RawMessage{}
+			}
+			request.Schemas[c.name] = c.schema
+		}
 	}
 	if request.Name == "" && len(cases) > 0 {
 		request.Name = cases[0].name
@@ -208,6 +218,8 @@ type WaitRequest struct {
 	// Prompt and Timeout are those of [WaitOptions].
 	Prompt  string
 	Timeout time.Duration
+	// Schemas are the JSON Schemas of bodies by the names of their signals, see [Signal.WithSchema]. nil means none.
+	Schemas map[string]json.RawMessage
 }
 
 // WaitAnswer is what ended a wait, as it is remembered.

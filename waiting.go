@@ -2,8 +2,10 @@ package runlane
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -44,6 +46,8 @@ type Waiting struct {
 	// Questions are all prompts by their names, where several calls of the attempt have one; Prompt is the first of
 	// them. They are as long as the run has room for: the rest is cut off. [Waiting.Asks] has them in every case.
 	Questions []Question `json:"questions,omitempty"`
+	// Schemas are the JSON Schemas of the signals' bodies, by their names, where they have some: [Signal.WithSchema].
+	Schemas map[string]json.RawMessage `json:"schemas,omitempty"`
 }
 
 // Question is the prompt of one of several waits.
@@ -107,6 +111,10 @@ func (w *Waiting) Clone() *Waiting {
 	}
 	c := *w
 	c.For, c.Names, c.Questions = slices.Clone(w.For), slices.Clone(w.Names), slices.Clone(w.Questions)
+	c.Schemas = maps.Clone(w.Schemas)
+	for name, schema := range w.Schemas {
+		c.Schemas[name] = slices.Clone(schema)
+	}
 	return &c
 }
 
@@ -182,7 +190,7 @@ func (w *Waiting) Validate() error {
 			return err
 		}
 	}
-	return nil
+	return w.checkSchemas()
 }
 
 // ValidateSignalName checks the name of a signal: 1 to [MaxSignalNameBytes] bytes of printable text without ':'. A bad
@@ -216,9 +224,10 @@ func ValidateCallName(name string) error {
 
 // Kept is the wait as a run keeps it: kinds and names in order, each once, and questions by their names. Names that a
 // run has no room for (more than three, or more than 200 bytes together with the prompt) are left out, and it waits for
-// [WaitingAnything] too: its handler is then called too often rather than never.
+// [WaitingAnything] too: its handler is then called too often rather than never. Schemas stay.
 func (w *Waiting) Kept() *Waiting {
 	c := w.Clone()
+	c.Schemas = keptSchemas(c.Schemas)
 	c.Questions = questionsInOrder(c.Questions)
 	slices.Sort(c.Names)
 	c.Names = slices.Compact(c.Names)
@@ -313,6 +322,11 @@ func (w *Waiting) Union(other *Waiting) *Waiting {
 	c.Need += other.Need
 	if c.Questions = append(w.Asks(), other.Asks()...); len(c.Questions) > 0 {
 		c.Prompt = c.Questions[0].Prompt
+	}
+	if c.Schemas == nil {
+		c.Schemas = other.Clone().Schemas
+	} else {
+		maps.Copy(c.Schemas, other.Clone().Schemas)
 	}
 	if c.Until.IsZero() || !other.Until.IsZero() && other.Until.Before(c.Until) {
 		c.Until = other.Until

@@ -1,6 +1,8 @@
 package console
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 
 	g "maragu.dev/gomponents"
@@ -74,11 +76,11 @@ func (v *visitor) signalForm(run *runlane.Run, name string) g.Node {
 	if run.Waiting.Has(runlane.WaitingInput) {
 		title = "Answer " + visible(name)
 	}
-	id := "signal-" + name
+	schema := schemaOf(run.Waiting, name)
 	return h.Form(h.Method("post"), h.Action(v.runPath(run.ID)+"/signal"), h.Class("card"),
 		h.Input(h.Type("hidden"), h.Name("signal"), h.Value(name)), seen(runSeen(run)),
 		questionOf(run.Waiting, name),
-		signalBody(id, v.typedSignal(v.r.PostFormValue("signal") == name)),
+		signalBody("signal-"+name, schema, v.typedSignal(v.r.PostFormValue("signal") == name)),
 		h.Div(h.Button(g.Text(title)), v.command("runs", "signal", string(run.ID), name, "--body", "JSON")),
 	)
 }
@@ -91,11 +93,30 @@ func (v *visitor) typedSignal(this bool) typedForm {
 	return v.typed(v.refused)
 }
 
-// signalBody asks for what a signal carries.
-func signalBody(id string, form typedForm) g.Node {
+// schemaOf is the JSON Schema of a signal's body; nil where the wait has none for it.
+func schemaOf(w *runlane.Waiting, name string) json.RawMessage {
+	if w == nil {
+		return nil
+	}
+	return w.Schemas[name]
+}
+
+// signalBody asks for what a signal carries: by the fields of its schema, or as JSON.
+func signalBody(id string, schema json.RawMessage, form typedForm) g.Node {
+	if fields := bodyFields(schema); len(fields) > 0 {
+		nodes := g.Group{form.wrong(""), h.Input(h.Type("hidden"), h.Name("as"), h.Value("fields"))}
+		for i := range fields {
+			nodes = append(nodes, fields[i].node(fmt.Sprintf("%s-%d", id, i), form))
+		}
+		return nodes
+	}
+	label := "Body, JSON of the type that the task reads: another one ends the run"
+	if schema != nil {
+		label = "Body, JSON that fits the schema of the wait"
+	}
 	return g.Group{
 		form.wrong(""),
-		h.Label(h.For(id), g.Text("Body, JSON of the type that the task reads: another one ends the run")),
+		h.Label(h.For(id), g.Text(label)),
 		form.wrong("body"),
 		h.Textarea(h.ID(id), h.Name("body"), h.Rows("3"), h.Attr("spellcheck", "false"), h.Required(),
 			g.Text("\n"+form.or("body", ""))), // a browser drops the first break
@@ -110,7 +131,7 @@ func (v *visitor) anySignalForm(run *runlane.Run) g.Node {
 		h.Label(h.For("signal-name"), g.Text("Name of the signal: the task's code has those that it waits for")),
 		h.Input(h.ID("signal-name"), h.Name("signal"), h.Value(form.or("signal", "")), h.Required(),
 			h.AutoComplete("off")),
-		signalBody("signal-any", form),
+		signalBody("signal-any", nil, form),
 		h.Div(h.Button(g.Text("Send signal")), v.command("runs", "signal", string(run.ID), "NAME", "--body", "JSON")),
 	)
 }

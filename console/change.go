@@ -61,15 +61,21 @@ func (v *visitor) runAsSeen(id runlane.RunID) (*runlane.Run, error) {
 
 // signal answers the wait that the form shows, once: a second, other answer of the same form is a conflict.
 func (v *visitor) signal(id runlane.RunID) error {
-	body, err := given("body", v.r.PostFormValue("body"))
-	if err != nil {
-		return err
+	name := v.r.PostFormValue("signal")
+	var body json.RawMessage
+	var err error
+	if v.r.PostFormValue("as") != "fields" { // those are of the wait
+		if body, err = given("body", v.r.PostFormValue("body")); err != nil {
+			return err
+		}
 	}
 	run, err := v.runAsSeen(id)
+	if err == nil && body == nil {
+		body, err = v.filledIn(bodyFields(schemaOf(run.Waiting, name)))
+	}
 	if err != nil {
 		return err
 	}
-	name := v.r.PostFormValue("signal")
 	options := &runlane.SignalOptions{Actor: v.Actor, ID: formSignal(run, name)}
 	return v.rt.Signal(v.r.Context(), id, runlane.NewRawSignal(name, body), options)
 }
@@ -177,7 +183,7 @@ func (v *visitor) triggerPage(tasks []core.TaskState, chosen, as string, form ty
 func (v *visitor) fieldsForm(task string, fields []field, form typedForm) *page {
 	nodes := make(g.Group, len(fields))
 	for i := range fields {
-		nodes[i] = fields[i].node(i, form)
+		nodes[i] = fields[i].node(fmt.Sprintf("field-%d", i), form)
 	}
 	return &page{title: "Trigger " + visible(task), body: g.Group{
 		h.Form(h.Method("post"), h.Action(v.Prefix+"/trigger"), h.Class("card"),

@@ -15,11 +15,12 @@ import (
 // mostFields is how many fields a form has at most. A payload with more properties is typed as JSON.
 const mostFields = 50
 
-// field is a property of a payload, as the task's JSON Schema describes it. What a form cannot say in a simple field is
-// typed as JSON there; the task's check judges the whole, whatever the form allows.
+// field is a property of a payload or of a signal's body, as its JSON Schema describes it. What a form cannot say in a
+// simple field is typed as JSON there; the schema judges the whole, whatever the form allows.
 type field struct {
 	name     string
 	required bool
+	whole    bool // it is no property, but the value itself
 
 	Title       string            `json:"title"`
 	Description string            `json:"description"`
@@ -62,6 +63,19 @@ func fieldsOf(schema json.RawMessage) []field {
 	return fields
 }
 
+// bodyFields are the fields of a signal's body: its properties, or one field for a value that a simple field can say.
+func bodyFields(schema json.RawMessage) []field {
+	fields := fieldsOf(schema)
+	f := field{name: "Body", required: true, whole: true}
+	if len(fields) > 0 || json.Unmarshal(schema, &f) != nil {
+		return fields
+	}
+	if f.tidy(); len(f.choices()) > 0 || f.is("string") || f.is("integer") || f.is("number") {
+		fields = []field{f}
+	}
+	return fields
+}
+
 // tidy makes values as a browser sends them back, without breaks of lines; null is no value to begin with.
 func (f *field) tidy() {
 	for i, c := range f.Enum {
@@ -72,6 +86,10 @@ func (f *field) tidy() {
 	}
 	if string(f.Default) == "null" {
 		f.Default = nil
+	}
+	var types []string
+	if json.Unmarshal(f.Type, &types) == nil && len(types) == 2 && types[1] == "null" {
+		f.Type = json.RawMessage(`"` + types[0] + `"`) // left empty it is left out
 	}
 }
 
@@ -138,8 +156,7 @@ func (f *field) label() string {
 }
 
 // node is the field on the page. Numbers are typed as text: browsers round them.
-func (f *field) node(at int, form typedForm) g.Node {
-	id := fmt.Sprintf("field-%d", at)
+func (f *field) node(id string, form typedForm) g.Node {
 	begins := textOf(f.Default)
 	if plain := f.is("string") || f.is("integer") || f.is("number"); len(f.choices()) > 0 || !plain {
 		begins = string(f.Default)
@@ -185,10 +202,21 @@ func (v *visitor) filledIn(fields []field) (json.RawMessage, error) {
 		if strings.HasPrefix(name, fieldPrefix) && !known {
 			return nil, &runlane.Error{
 				Code:    runlane.ErrValidationFailed,
-				Message: fmt.Sprintf("the schema of the task has no %s any more", clip(name[len(fieldPrefix):], 100)),
+				Message: fmt.Sprintf("the schema has no %s any more", clip(name[len(fieldPrefix):], 100)),
 				Hint:    "open the form again",
 			}
 		}
+	}
+	if len(fields) == 1 && fields[0].whole {
+		value, err := fields[0].value(v.r.PostFormValue(fields[0].posted()))
+		if value == nil && err == nil {
+			err = &wrongField{name: fields[0].posted(), error: &runlane.Error{
+				Code:    runlane.ErrValidationFailed,
+				Message: "nothing was given",
+				Hint:    "fill in the field",
+			}}
+		}
+		return value, err
 	}
 	var payload bytes.Buffer
 	payload.WriteByte('{')

@@ -24,7 +24,7 @@ func FuzzForm(f *testing.F) {
 		}
 		for i := range fields {
 			var page strings.Builder
-			if err := fields[i].node(i, typedForm{}).Render(&page); err != nil {
+			if err := fields[i].node("f", typedForm{}).Render(&page); err != nil {
 				t.Fatal(err)
 			}
 			for _, part := range []string{"<script", "<b>"} {

@@ -17,7 +17,7 @@ import (
 var (
 	moveAsks  = runlane.NewTask[string]("move.asks", nil)
 	moveFirst = runlane.NewSignal[string]("first")
-	moveThen  = runlane.NewSignal[string]("then")
+	moveThen  = runlane.NewSignal[string]("then").WithSchema(runlane.SchemaOf[string]())
 )
 
 // newAsking is a program whose runs wait for two signals, one after the other.
@@ -70,6 +70,9 @@ func TestMove_RunsThatWaitForSignals_GoOn(t *testing.T) {
 	}
 	if want, got := from.histories()[id], to.histories()[id]; want != got {
 		t.Errorf("another history: %s, want %s", got, want)
+	}
+	if err := to.Signal(t.Context(), id, runlane.NewRawSignal("then", []byte("1")), nil); !errors.Is(err, runlane.ErrValidationFailed) {
+		t.Errorf("what does not fit the schema of its wait: %v", err)
 	}
 	to.signal(id, moveThen.With("b"))
 	to.drain()

@@ -209,7 +209,8 @@ func (s *sending) note(existing bool) {
 	}
 }
 
-// judge compares the signal with one of its id that is there, and refuses what can never be put. Who may not learn
+// judge compares the signal with one of its id that is there, and refuses what can never be put, or does not fit the
+// schema that the run's wait has for it. Who may not learn
 // bodies is told of one that is there whatever its body is.
 func (s *sending) judge(ctx context.Context, mail *lane.Mail) (existing bool, err error) {
 	run := mail.Run
@@ -230,9 +231,12 @@ func (s *sending) judge(ctx context.Context, mail *lane.Mail) (existing bool, er
 		return false, e
 	case run.Status.Terminal():
 		return false, ended(run, fmt.Sprintf("the run is %s: no signal reaches it", run.Status))
-	default:
-		return false, nil
 	}
+	err = run.Waiting.CheckBody(s.name, s.body)
+	if e, ok := asError(err); ok {
+		e.RunID = run.ID
+	}
+	return false, err
 }
 
 // room refuses a signal to a run that has as many as are kept, unless something waits for it: an answer by a token, of

@@ -197,6 +197,8 @@ func (x *execution) waiting(request *runlane.WaitRequest, until time.Time) *runl
 		All:    request.All && len(request.Names) > 1,
 		Prompt: request.Prompt,
 		Until:  until,
+
+		Schemas: request.Schemas,
 	}
 	if request.Prompt != "" {
 		w.For = append(w.For, runlane.WaitingInput)
@@ -238,6 +240,15 @@ func (x *execution) suspendFor(reason string, p pendingWait) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	again := func(other pendingWait) bool { return other.name == p.name && other.wait.For[0] == w.For[0] }
+	size := w.SchemaBytes()
+	for _, other := range s.waits {
+		if size > 0 && !again(other) {
+			size += other.wait.SchemaBytes()
+		}
+	}
+	if size > runlane.MaxWaitSchemaBytes {
+		return waitInvalid("the schemas of the attempt's waits have %d bytes, more than %d", size, runlane.MaxWaitSchemaBytes)
+	}
 	if i := slices.IndexFunc(s.waits, again); i >= 0 {
 		p.mailed = min(p.mailed, s.waits[i].mailed) // both, or neither, have looked
 		s.waits[i] = p

@@ -1,6 +1,7 @@
 package lanetest
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -31,6 +32,10 @@ func everyWait() []*runlane.Waiting {
 		{For: []runlane.WaitingFor{runlane.WaitingSignal}, Names: []string{"approval/2"}},
 		{For: []runlane.WaitingFor{runlane.WaitingChildren, runlane.WaitingEnds}, Need: 50},
 		{For: []runlane.WaitingFor{runlane.WaitingAnything}},
+		{
+			For: []runlane.WaitingFor{runlane.WaitingSignal}, Names: []string{"approved"},
+			Schemas: map[string]json.RawMessage{"approved": json.RawMessage(`{"type":"string","title":"\u003cλ\u003e"}`)},
+		},
 		{
 			For: []runlane.WaitingFor{runlane.WaitingSignal, runlane.WaitingInput, runlane.WaitingTime},
 			Names: []string{

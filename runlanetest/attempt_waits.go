@@ -79,6 +79,9 @@ func (a *waitHost) Wait(
 			answer.TimedOut = true
 		default:
 			w := unanswered(&request)
+			if err := w.Validate(); err != nil {
+				return nil, err
+			}
 			return nil, a.steps.suspend(request.Name, "waits for "+strings.Join(request.Names, ", "), w)
 		}
 		return json.Marshal(answer)
@@ -115,6 +118,8 @@ func unanswered(request *runlane.WaitRequest) *runlane.Waiting {
 		Names:  request.Names,
 		All:    request.All && len(request.Names) > 1,
 		Prompt: request.Prompt,
+
+		Schemas: request.Schemas,
 	}
 	if request.Prompt != "" {
 		w.For = append(w.For, runlane.WaitingInput)

@@ -66,3 +66,25 @@ func TestSignal_ByHTTP_BadInput(t *testing.T) {
 	}
 	w.ask(t, "GET", "/v1/runs/order", "").want(t, 200, `"status":"released"`)
 }
+
+// A client gives its wait a schema; what does not fit it is refused where it is sent, and the client gets what fits.
+func TestSignal_ByHTTP_FitsTheSchemaOfItsWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.ask(t, "POST", "/v1/runs", `{"task":"work.resize","runId":"picture","payload":1}`).want(t, 201)
+	claimed := w.ask(t, "POST", "/v1/work/claim", `{"tasks":["work.resize"],"wait":"10s"}`)
+	wait := func(schemas string) string {
+		return `{"token":"` + claimed.field(t, "token").(string) + `","signals":["approved"],"schemas":` + schemas + `}`
+	}
+	w.ask(t, "POST", "/v1/work/wait", wait(`{"approved":{"$ref":"#"}}`)).want(t, 400, "cannot judge", "lists the keywords")
+	w.ask(t, "POST", "/v1/work/wait", wait(`{"another":{}}`)).want(t, 400, "no signal of this name")
+	schema := `{"type":"object","properties":{"by":{"type":"string"}},"required":["by"]}`
+	w.ask(t, "POST", "/v1/work/wait", wait(`{"approved": `+schema+` }`)).want(t, 200, `"suspended":true`)
+	w.ask(t, "GET", "/v1/runs/picture", "").want(t, 200, `"schemas":{"approved":`+schema+`}`)
+	for _, body := range []string{`true`, `null`, `{"by":7}`} {
+		w.ask(t, "POST", "/v1/runs/picture/signals", `{"name":"approved","id":"1","body":`+body+`}`).want(t, 400,
+			`"code":"validation_failed"`, `does not fit its schema`, `"runId":"picture"`)
+	}
+	w.ask(t, "POST", "/v1/runs/picture/signals", `{"name":"approved"}`).want(t, 400, `it is no object`)
+	w.ask(t, "POST", "/v1/runs/picture/signals", `{"name":"approved","id":"1","body":{"by":"ada"}}`).want(t, 200, `"status":"queued"`)
+}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -25,6 +26,8 @@ type awaitBody struct {
 	All     bool     `json:"all" doc:"true: a signal of each name is needed"`
 	Prompt  string   `json:"prompt" doc:"the question to a person"`
 	Timeout *span    `json:"timeout" doc:"how long to wait, from the first time on; for ever unless given; 0s: not at all"`
+
+	Schemas map[string]json.RawMessage `json:"schemas" doc:"JSON Schemas of bodies by the names of their signals: a body that does not fit is refused to its sender"`
 }
 
 func sleepRun(ctx context.Context, _ *call, claim *core.Claim, body *sleepBody) (*reply, error) {
@@ -44,6 +47,8 @@ func awaitSignal(ctx context.Context, _ *call, claim *core.Claim, body *awaitBod
 		Names:  body.Signals,
 		All:    body.All,
 		Prompt: body.Prompt,
+
+		Schemas: body.Schemas,
 	}
 	if body.Timeout != nil {
 		request.Timeout = time.Duration(*body.Timeout)

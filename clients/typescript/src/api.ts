@@ -14,6 +14,8 @@ export interface AwaitBody {
   name?: string;
   /** the question to a person */
   prompt?: string;
+  /** JSON Schemas of bodies by the names of their signals: a body that does not fit is refused to its sender */
+  schemas?: Record<string, unknown>;
   /** their names */
   signals: string[];
   /** how long to wait, from the first time on; for ever unless given; 0s: not at all */
@@ -522,6 +524,7 @@ export interface Waiting {
   need?: number;
   prompt?: string;
   questions?: Question[];
+  schemas?: Record<string, unknown>;
   until?: string;
 }
 

@@ -113,11 +113,12 @@ export class Attempt {
 
   /**
    * The signal of one of the names, or of each. Without any the attempt ends here. An empty list: the time is over; a
-   * timeout of 0 does not wait, and without one there is no limit.
+   * timeout of 0 does not wait, and without one there is no limit. schemas are JSON Schemas by the names of signals: a
+   * body that does not fit is refused to its sender.
    */
   async wait(
     signals: string | string[],
-    options: { name?: string; timeout?: number; prompt?: string; all?: boolean } = {},
+    options: { name?: string; timeout?: number; prompt?: string; all?: boolean; schemas?: Record<string, unknown> } = {},
   ): Promise<ReceivedSignal[]> {
     const { timeout, ...others } = options;
     const body: Record<string, unknown> = { signals: [signals].flat(), ...others };

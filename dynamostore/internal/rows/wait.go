@@ -7,7 +7,7 @@ import (
 )
 
 // storedWait is a wait in few bytes: at most 250 on the run item, which has room for them because a run that waits has
-// neither a lease nor a failure.
+// neither a lease nor a failure. Schemas come on top, at most runlane.MaxWaitSchemaBytes.
 type storedWait struct {
 	For    []runlane.WaitingFor `json:"f"`
 	Names  []string             `json:"n,omitempty"`
@@ -16,6 +16,8 @@ type storedWait struct {
 	Until  Millis               `json:"u,omitempty"`
 	Prompt string               `json:"p,omitempty"` // of several questions it is the first, and not here
 	Asks   []storedQuestion     `json:"q,omitempty"`
+
+	Schemas map[string]json.RawMessage `json:"s,omitempty"`
 }
 
 // storedQuestion is a question of several.
@@ -67,13 +69,15 @@ func (r *Run) keepWait(w *runlane.Waiting) {
 		Need:   w.Need,
 		Until:  ToMillis(w.Until),
 		Prompt: w.Prompt,
+
+		Schemas: w.Schemas,
 	}
 	for _, q := range w.Questions {
 		stored.Prompt, stored.Asks = "", append(stored.Asks, storedQuestion(q))
 	}
 	data, err := json.Marshal(stored)
 	if err != nil {
-		panic(err) // of texts and numbers, all of which encode
+		panic(err) // of texts, numbers and JSON, all of which encode
 	}
 	r.Wait, r.WaitSequence = string(data), r.Sequence
 }
@@ -94,6 +98,8 @@ func (r *Run) Waiting() *runlane.Waiting {
 		Need:   w.Need,
 		Until:  w.Until.Time(),
 		Prompt: w.Prompt,
+
+		Schemas: w.Schemas,
 	}
 	for _, q := range w.Asks {
 		waiting.Questions = append(waiting.Questions, runlane.Question(q))

@@ -38,6 +38,7 @@ func signalScenarios() []scenario {
 		{"the signals beside a run are bounded", needsMail, signalBound, true},
 		{"what a run waits for, and an answer by a token, is taken when its mail is full", needsMail, signalAwaited, true},
 		{"a token answers once, and no forged one does", needsMail, signalToken, false},
+		{"a body that does not fit the schema of its wait is refused, and nothing is stored", needsMail, signalSchema, false},
 	}
 }
 

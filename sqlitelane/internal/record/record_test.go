@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
@@ -46,6 +47,10 @@ func fill(v reflect.Value, next *int) {
 		}
 		v.Set(reflect.ValueOf([]byte(strings.Repeat("y", *next))).Convert(v.Type()))
 	case reflect.Map:
+		if v.Type().Elem().Kind() == reflect.Slice {
+			v.Set(reflect.ValueOf(map[string]json.RawMessage{strings.Repeat("k", *next): json.RawMessage("true")}))
+			return
+		}
 		v.Set(reflect.ValueOf(map[string]string{strings.Repeat("k", *next): "", "": "v"}))
 	default:
 		panic(v.Type().String())

@@ -25,7 +25,7 @@ var shapes = map[reflect.Type]string{
 	reflect.TypeFor[runlane.RunCreated](): "TaskID Queue Payload RunAt ConcurrencyKey IdempotencyKey Retention " +
 		"SingletonKey Source",
 	reflect.TypeFor[runlane.RunDeliveryRequested](): "Delivery Wait",
-	reflect.TypeFor[runlane.Waiting]():              "For Names All Need Until Prompt Questions",
+	reflect.TypeFor[runlane.Waiting]():              "For Names All Need Until Prompt Questions Schemas",
 	reflect.TypeFor[runlane.Delivery](): "Environment RunID Queue AvailableAt RequestedAt DispatchExpiresAt " +
 		"TraceCarrier",
 	reflect.TypeFor[runlane.RunLeaseClaimed]():   "Lease",

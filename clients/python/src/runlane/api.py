@@ -29,6 +29,8 @@ class AwaitBody(_AwaitBodyNeeded, total=False):
     """the identity of the wait for the life of the run; the signals unless given"""
     prompt: str
     """the question to a person"""
+    schemas: dict[str, Any]
+    """JSON Schemas of bodies by the names of their signals: a body that does not fit is refused to its sender"""
     timeout: str
     """how long to wait, from the first time on; for ever unless given; 0s: not at all"""
 
@@ -624,6 +626,7 @@ class Waiting(_WaitingNeeded, total=False):
     need: int
     prompt: str
     questions: list[Question]
+    schemas: dict[str, Any]
     until: str
 
 

@@ -96,9 +96,11 @@ class Attempt:
 
     def wait(
         self, *signals: str, name: str = "", timeout: float | None = None, prompt: str = "", every: bool = False,
+        schemas: dict[str, Any] | None = None,
     ) -> list[ReceivedSignal]:
         """The signal of one of the names, or of each. Without any the attempt ends here. An empty list: the time is over;
-        a timeout of 0 does not wait, and without one there is no limit."""
+        a timeout of 0 does not wait, and without one there is no limit. schemas are JSON Schemas by the names of signals:
+        a body that does not fit is refused to its sender."""
         body: dict[str, Any] = {"signals": list(signals), "all": every}
         if name:
             body["name"] = name
@@ -106,6 +108,8 @@ class Attempt:
             body["prompt"] = prompt
         if timeout is not None:
             body["timeout"] = duration(timeout)
+        if schemas is not None:
+            body["schemas"] = schemas
         answer: Waited = self.call("wait", body)
         if answer["suspended"]:
             raise Suspended
