@@ -3,6 +3,7 @@ package runlane_test
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +134,27 @@ func FuzzEventRecord(f *testing.F) {
 		rewritten, err := json.Marshal(again)
 		if err != nil || !bytes.Equal(written, rewritten) {
 			t.Fatalf("%v\n%s", err, cmp.Diff(string(written), string(rewritten)))
+		}
+	})
+}
+
+// Anything as a schema and a body: both are read, or refused, and no error quotes the body.
+func FuzzSignalSchema(f *testing.F) {
+	for _, schema := range []string{
+		`{"type":["object","null"],"properties":{"a":{"type":"integer","maximum":1e400}},"required":["a"],"additionalProperties":false}`,
+		`{"anyOf":[{"enum":[1.0,"x"]},{"const":null},false]}`, `{"items":{"pattern":"^a+$"},"maxItems":2}`, `{"$ref":"#"}`, `true`, "{",
+	} {
+		f.Add([]byte(schema), []byte(`{"a":1}`))
+		f.Add([]byte(schema), []byte(`["a",1e999999999]`))
+	}
+	f.Fuzz(func(t *testing.T, schema, body []byte) {
+		w := &runlane.Waiting{
+			For: []runlane.WaitingFor{runlane.WaitingSignal}, Names: []string{"s"}, Schemas: map[string]json.RawMessage{"s": schema},
+		}
+		for _, err := range []error{w.Validate(), w.CheckBody("s", slices.Concat(body, []byte("secret-of-the-body"))), w.CheckBody("s", body)} {
+			if err != nil && (runlane.CodeOf(err) != runlane.ErrValidationFailed || strings.Contains(err.Error(), "secret-of")) {
+				t.Fatalf("%q, %q: %v", schema, body, err)
+			}
 		}
 	})
 }

@@ -18,7 +18,7 @@ func FuzzForm(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, schema []byte, typed string) {
-		fields := fieldsOf(schema)
+		fields := bodyFields(schema)
 		if len(fields) > mostFields {
 			t.Fatalf("%d fields", len(fields))
 		}
