@@ -292,6 +292,29 @@ class ClientTest(unittest.TestCase):
         run = asyncio.run(all_of_it())
         self.assertEqual((run["status"], run["output"]), ("succeeded", [7, {"n": 1}]))
 
+    def test_asyncio_what_a_handler_cancels_itself_is_a_failure(self) -> None:
+        async def all_of_it() -> Run:
+            client = AsyncClient(self.server.url)
+            worker = AsyncWorker(client, concurrency=1)
+
+            @worker.task("t.aio")
+            async def gives_up(attempt: AsyncAttempt, payload: Any) -> None:
+                if attempt.number > 3:
+                    return  # or it would go on for ever
+                part = asyncio.ensure_future(asyncio.sleep(60))
+                part.cancel()
+                await part
+
+            working = asyncio.create_task(worker.run(signals=False))
+            run = await client.wait((await client.trigger("t.aio"))["runId"], 20)
+            worker.stop()
+            await working
+            return run
+
+        run = asyncio.run(all_of_it())
+        self.assertEqual((run["status"], run["counters"]["failures"]), ("failed", 3))
+        self.assertEqual(run["failure"]["message"], "CancelledError was raised.")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -119,6 +119,7 @@ class AsyncWorker:
         self.client, self.concurrency, self.lease, self.grace = client, concurrency, lease, grace
         self._worker = Worker(client.sync, name=name, lease=lease)  # its claims and outcomes
         self._handlers: dict[str, AsyncHandler] = {}
+        self._active: dict[Attempt, asyncio.Future[Any]] = {}
         self._stop = asyncio.Event()
         self._threads = concurrent.futures.ThreadPoolExecutor(2 * concurrency, "runlane-worker")  # one, and a late beat
 
@@ -143,12 +144,16 @@ class AsyncWorker:
             for number in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(number, self.stop)
         loops = [asyncio.create_task(self._loop()) for _ in range(self.concurrency)]
-        await self._stop.wait()
-        _, late = await asyncio.wait(loops, timeout=self.grace)
-        for loop in late:
-            loop.cancel()
-        await asyncio.gather(*loops, return_exceptions=True)
-        self._threads.shutdown(wait=False)
+        try:
+            await self._stop.wait()
+            await asyncio.wait(loops, timeout=self.grace)
+        finally:  # also where run itself is cancelled
+            self.stop()
+            for attempt, handler in self._active.items():
+                attempt.stopped.set()
+                handler.cancel()
+            await asyncio.wait(loops)
+            self._threads.shutdown(wait=False)
 
     async def _loop(self) -> None:
         while not self._stop.is_set():
@@ -171,21 +176,21 @@ class AsyncWorker:
     async def _execute(self, claim: Claim) -> None:
         attempt = Attempt(self.client.sync, claim)
         handler = asyncio.ensure_future(self._handle(attempt, claim["payload"]))
+        self._active[attempt] = handler
         beats = asyncio.create_task(self._beat(attempt, handler))
-        path, body = "release", {}
+        path, body = "release", {}  # where the worker has cancelled the handler
         try:
             output = await handler
             path, body = "complete", {} if output is None else {"output": output}
         except (Suspended, ClaimLost):
             return
-        except asyncio.CancelledError:  # the worker or the attempt ends: others go on with the run
-            if not handler.done():
-                handler.cancel()
-        except Exception as error:  # noqa: BLE001: whatever a handler raises is a failure of its run
-            log.warning("run %s, attempt %d: %r", attempt.run_id, attempt.number, error)
-            path, body = failure(error)
+        except BaseException as error:  # noqa: BLE001: whatever a handler raises is a failure of its run
+            if not (attempt.stopped.is_set() and isinstance(error, asyncio.CancelledError)):
+                log.warning("run %s, attempt %d: %r", attempt.run_id, attempt.number, error)
+                path, body = failure(error)
         finally:
             beats.cancel()
+            del self._active[attempt]
         if not attempt.lost:
             await self._call(self._worker.settle, attempt, path, body)
 
