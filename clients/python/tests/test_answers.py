@@ -30,6 +30,7 @@ class Stub(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server_port}"
         self.over = threading.Event()
+        self.said: list[tuple[str, dict[str, Any]]] = []  # of releases, by run
         self.alive = {run: threading.Event() for run in "ab"}  # a sign of life was answered
         self.ended = {run: threading.Event() for run in "ab"}
         self.answers = {
@@ -44,7 +45,9 @@ class Stub(http.server.ThreadingHTTPServer):
         self.shutdown()
         self.server_close()
 
-    def reply(self, path: str, run: str) -> Answer:
+    def reply(self, path: str, run: str, body: dict[str, Any]) -> Answer:
+        if path == "release":
+            self.said.append((run, body))
         left = self.answers.get(path if path == "claim" else f"{run}/{path}")
         if left:
             return left.pop(0)
@@ -64,7 +67,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        status, said = self.server.reply(self.path.rsplit("/", 1)[1], body.get("token", ""))
+        status, said = self.server.reply(self.path.rsplit("/", 1)[1], body.pop("token", ""), body)
         if not status:
             self.server.over.wait(60)
             self.close_connection = True
@@ -126,6 +129,54 @@ class AnswersTest(unittest.TestCase):
                 await working
 
         asyncio.run(all_of_it())
+
+    def test_grace_ends(self) -> None:
+        """Others go on at once with what ended when it was asked to, and later with what did not."""
+        self.stub.answers = {"claim": [claim("a"), claim("b")]}
+        begun, never = threading.Semaphore(0), threading.Event()
+        self.addCleanup(never.set)
+
+        def handler(attempt: Attempt, payload: Any) -> None:
+            begun.release()
+            (never if attempt.run_id == "a" else attempt.stopped).wait()
+            raise RuntimeError
+
+        worker = Worker(Client(self.stub.url), concurrency=2, lease=1.2, grace=0)
+        worker.task("t")(handler)
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        begun.acquire()
+        begun.acquire()
+        worker.stop()
+        thread.join()
+        self.assertEqual(self.stub.said, [("b", {}), ("a", {"after": "1200ms", "reason": "shutdown"})])
+
+    def test_asyncio_grace_ends(self) -> None:
+        self.stub.answers = {"claim": [claim("a"), claim("b")]}
+
+        async def all_of_it() -> None:
+            begun, never = asyncio.Semaphore(0), asyncio.Event()
+            worker = AsyncWorker(AsyncClient(self.stub.url), concurrency=2, lease=1.2, grace=0)
+
+            @worker.task("t")
+            async def handler(attempt: AsyncAttempt, payload: Any) -> None:
+                begun.release()
+                try:
+                    await never.wait()
+                except asyncio.CancelledError:
+                    if attempt.run_id == "b":
+                        raise
+                    await never.wait()
+
+            working = asyncio.create_task(worker.run(signals=False))
+            await begun.acquire()
+            await begun.acquire()
+            worker.stop()
+            await working
+            never.set()
+
+        asyncio.run(all_of_it())
+        self.assertEqual(self.stub.said, [("b", {}), ("a", {"after": "1200ms", "reason": "shutdown"})])
 
 
 if __name__ == "__main__":

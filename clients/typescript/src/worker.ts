@@ -39,7 +39,7 @@ export class Attempt {
   readonly deadline: string | undefined;
   /** Aborted when the handler should return: the run was cancelled, the lease was lost, or the worker stops. */
   readonly signal: AbortSignal;
-  /** The lease is lost: nothing more is recorded. */
+  /** The lease is lost, or left: nothing more is recorded. */
   lost = false;
 
   readonly #client: Client;
@@ -193,7 +193,7 @@ export class Worker {
     return this;
   }
 
-  /** Takes no more runs. run returns when those in progress have ended, or after the grace. */
+  /** Takes no more runs. run returns when those in progress have ended, or a few seconds after the grace. */
   stop(): void {
     this.#stop.abort();
   }
@@ -207,13 +207,10 @@ export class Worker {
     });
     const loops = Promise.all(Array.from({ length: this.#options.concurrency }, () => this.#loop()));
     await stopped;
-    const over = new AbortController();
-    await Promise.race([loops, pause(this.#options.grace, undefined, { signal: over.signal }).catch(() => {})]);
-    over.abort();
-    for (const attempt of this.#active) {
-      attempt.stop(); // others go on with the run at once
-      await this.#settle(attempt, "release", {});
-    }
+    await within(loops, this.#options.grace);
+    for (const attempt of this.#active) attempt.stop();
+    await within(loops, Math.min(5000, this.#options.lease / 3)); // before a lease ends that nothing extends
+    await Promise.all([...this.#active].map((attempt) => this.#leave(attempt)));
     if (signals) for (const name of ["SIGTERM", "SIGINT"]) process.removeListener(name, stop);
   }
 
@@ -255,12 +252,20 @@ export class Worker {
     if (!attempt.lost) await this.#settle(attempt, path, body);
   }
 
+  /** Goes on without a handler that does not return. It may still work: others wait for the time of a lease. */
+  async #leave(attempt: Attempt): Promise<void> {
+    const { lease, log } = this.#options;
+    attempt.lost = true; // no signs of life, and no outcome
+    log(`runlane: run ${attempt.runId}, attempt ${attempt.number}: its handler did not return, and is left`);
+    await this.#settle(attempt, "release", { after: duration(lease), reason: "shutdown" });
+  }
+
   /** Gives the signs of life of an attempt. One that failed is repeated soon. */
   async #beat(attempt: Attempt, over: AbortSignal): Promise<void> {
     const { lease, log } = this.#options;
     for (let wait = lease / 3; !attempt.lost; ) {
       await pause(wait, undefined, { signal: over }).catch(() => {});
-      if (over.aborted) return;
+      if (over.aborted || attempt.lost) return;
       const began = performance.now();
       try {
         await attempt.heartbeat(lease);
@@ -282,4 +287,11 @@ export class Worker {
       if (path === "complete" && refused) await this.#settle(attempt, "fail", { message: "The output was refused." });
     }
   }
+}
+
+/** Waits for an end, and no longer than a time. */
+async function within(end: Promise<unknown>, ms: number): Promise<void> {
+  const over = new AbortController();
+  await Promise.race([end, pause(ms, undefined, { signal: over.signal }).catch(() => {})]);
+  over.abort();
 }

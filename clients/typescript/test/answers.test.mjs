@@ -54,6 +54,36 @@ test("a worker goes on whatever is answered", { timeout: 25_000 }, async () => {
   }
 });
 
+test("a handler that outlives the grace keeps its run from others for a lease", { timeout: 25_000 }, async () => {
+  const claims = [claim("a"), claim("b")];
+  const said = [];
+  const server = createServer(async (request, response) => {
+    let text = "";
+    for await (const part of request) text += part;
+    const path = request.url.split("/").at(-1);
+    if (path === "release") said.push(JSON.parse(text));
+    const [status, answer] = path === "claim" ? (claims.shift() ?? silence) : [200, { kind: "change" }];
+    if (status) response.writeHead(status).end(JSON.stringify(answer));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const client = new Client({ url: `http://127.0.0.1:${server.address().port}` });
+  const begun = { a: deferred(), b: deferred() };
+  const worker = new Worker(client, { concurrency: 2, lease: 1200, grace: 0, log: () => {} });
+  worker.task("t", async ({ runId, signal }) => {
+    begun[runId].resolve();
+    await (runId === "a" ? deferred().promise : once(signal, "abort"));
+    signal.throwIfAborted();
+  });
+  const working = worker.run({ signals: false });
+  await Promise.all([begun.a.promise, begun.b.promise]);
+  worker.stop();
+  await working;
+  assert.deepEqual(said, [{ token: "b" }, { token: "a", after: "1200ms", reason: "shutdown" }]);
+  server.closeAllConnections();
+  server.close();
+});
+
 function deferred() {
   const made = {};
   made.promise = new Promise((resolve) => (made.resolve = resolve));

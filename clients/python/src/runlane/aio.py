@@ -121,6 +121,7 @@ class AsyncWorker:
         self._handlers: dict[str, AsyncHandler] = {}
         self._active: dict[Attempt, asyncio.Future[Any]] = {}
         self._stop = asyncio.Event()
+        self._over = False  # the grace, and each handler was cancelled
         self._threads = concurrent.futures.ThreadPoolExecutor(2 * concurrency, "runlane-worker")  # one, and a late beat
 
     def task(self, task: str) -> Callable[[AsyncHandler], AsyncHandler]:
@@ -133,7 +134,7 @@ class AsyncWorker:
         return add
 
     def stop(self) -> None:
-        """Takes no more runs. run returns when those in progress have ended, or after the grace."""
+        """Takes no more runs. run returns when those in progress have ended, or a few seconds after the grace."""
         self._stop.set()
         self._worker.stop()
 
@@ -149,10 +150,12 @@ class AsyncWorker:
             await asyncio.wait(loops, timeout=self.grace)
         finally:  # also where run itself is cancelled
             self.stop()
+            self._over = True
             for attempt, handler in self._active.items():
                 attempt.stopped.set()
                 handler.cancel()
-            await asyncio.wait(loops)
+            await asyncio.wait(loops, timeout=self._worker.unwinding())
+            await self._call(self._worker.leave, list(self._active))
             self._threads.shutdown(wait=False)
 
     async def _loop(self) -> None:
@@ -199,4 +202,5 @@ class AsyncWorker:
         while not attempt.stopped.is_set():
             await asyncio.sleep(pause)
             pause = await self._call(self._worker.beat, attempt)
-        handler.cancel()
+        if not self._over:
+            handler.cancel()

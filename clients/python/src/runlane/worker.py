@@ -54,7 +54,7 @@ class Attempt:
             raise
 
     def ended(self) -> None:
-        """The lease is lost."""
+        """The lease is lost, or left."""
         self.lost = True
         self.stopped.set()
 
@@ -176,7 +176,7 @@ class Worker:
         return add
 
     def stop(self) -> None:
-        """Takes no more runs. run returns when those in progress have ended, or after the grace."""
+        """Takes no more runs. run returns when those in progress have ended, or a few seconds after the grace."""
         self._stop.set()
         with self._lock:
             for connection in self._waiting:
@@ -192,14 +192,27 @@ class Worker:
             thread.start()
         while not self._stop.wait(0.5):
             pass  # signals come between two waits
-        end = time.monotonic() + self.grace
-        for thread in threads:
-            thread.join(max(0.0, end - time.monotonic()))
-        with self._lock:
-            left = list(self._active)
-        for attempt in left:  # others go on with them at once
+        _join(threads, self.grace)
+        for attempt in self._left():
             attempt.stopped.set()
-            self.settle(attempt, "release", {})
+        _join(threads, self.unwinding())
+        self.leave(self._left())
+
+    def _left(self) -> list[Attempt]:
+        with self._lock:
+            return list(self._active)
+
+    def unwinding(self) -> float:
+        """How long handlers that were asked to stop may take to return. It ends before a lease that nothing extends."""
+        return min(5.0, self.lease / 3)
+
+    def leave(self, attempts: list[Attempt]) -> None:
+        """Goes on without handlers that do not return. They may still work: others wait for the time of a lease."""
+        for attempt in attempts:
+            attempt.ended()  # no signs of life, and no outcome
+        for attempt in attempts:
+            log.warning("run %s, attempt %d: its handler did not return, and is left", attempt.run_id, attempt.number)
+            self.settle(attempt, "release", {"after": duration(self.lease), "reason": "shutdown"})
 
     def _loop(self) -> None:
         while not self._stop.is_set():
@@ -254,7 +267,8 @@ class Worker:
             over.set()
             with self._lock:
                 self._active.discard(attempt)
-        self.settle(attempt, path, body)
+        if not attempt.lost:
+            self.settle(attempt, path, body)
 
     def settle(self, attempt: Attempt, path: str, body: dict[str, Any]) -> None:
         """Records how an attempt has ended."""
@@ -287,3 +301,10 @@ class Worker:
         except Exception as fault:  # noqa: BLE001: whatever a server answers, the next one follows
             log.warning("no sign of life of run %s: %r", attempt.run_id, fault)
         return self.lease / 12
+
+
+def _join(threads: list[threading.Thread], seconds: float) -> None:
+    """Waits for all of them, and no longer."""
+    end = time.monotonic() + seconds
+    for thread in threads:
+        thread.join(max(0.0, end - time.monotonic()))
