@@ -30,6 +30,7 @@ class Stub(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server_port}"
         self.over = threading.Event()
+        self.asked = threading.Event()
         self.said: list[tuple[str, dict[str, Any]]] = []  # of releases, by run
         self.alive = {run: threading.Event() for run in "ab"}  # a sign of life was answered
         self.ended = {run: threading.Event() for run in "ab"}
@@ -68,6 +69,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         status, said = self.server.reply(self.path.rsplit("/", 1)[1], body.pop("token", ""), body)
+        if status == 1:  # as the server: when the client says no more
+            self.server.asked.set()
+            self.rfile.read()
+            status = 200
         if not status:
             self.server.over.wait(60)
             self.close_connection = True
@@ -129,6 +134,17 @@ class AnswersTest(unittest.TestCase):
                 await working
 
         asyncio.run(all_of_it())
+
+    def test_stop_releases_what_a_claim_under_way_brings(self) -> None:
+        self.stub.answers = {"claim": [(1, claim("a")[1])]}
+        worker = Worker(Client(self.stub.url), concurrency=1)
+        worker.task("t")(lambda attempt, payload: self.fail("it is executed"))
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        self.stub.asked.wait()
+        worker.stop()
+        thread.join()
+        self.assertEqual(self.stub.said, [("a", {})])
 
     def test_grace_ends(self) -> None:
         """Others go on at once with what ended when it was asked to, and later with what did not."""

@@ -1,4 +1,8 @@
 import { randomUUID } from "node:crypto";
+import { once as event } from "node:events";
+import { request as http } from "node:http";
+import { request as https } from "node:https";
+import type { Socket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Run, Task, TriggerBody, Triggered } from "./api.js";
 import { ClaimLost, duration, Problem } from "./errors.js";
@@ -24,7 +28,8 @@ export interface Try {
   kind?: string;
   /** In milliseconds; 30 seconds unless given. */
   timeout?: number;
-  signal?: AbortSignal;
+  /** Ends a wait: this side says no more, upon which the server answers with what it has. */
+  enough?: AbortSignal;
 }
 
 /**
@@ -98,18 +103,21 @@ export class Client {
 
   /** One try of a request. */
   async once(method: string, path: string, body?: unknown, options: Try = {}): Promise<unknown> {
-    const { kind = "", timeout = 30_000, signal } = options;
+    const { kind = "", timeout = 30_000, enough } = options;
     const headers: Record<string, string> = {};
     if (this.#token) headers["Authorization"] = `Bearer ${this.#token}`;
     if (body !== undefined) headers["Content-Type"] = "application/json";
-    const limit = AbortSignal.timeout(timeout);
-    const init: RequestInit = { method, headers, signal: signal ? AbortSignal.any([signal, limit]) : limit };
+    const init: RequestInit = { method, headers, signal: AbortSignal.timeout(timeout) };
     if (body !== undefined) init.body = JSON.stringify(body);
     let status: number;
     let text: string;
     try {
-      const answer = await fetch(this.#url + path, init);
-      [status, text] = [answer.status, await answer.text()];
+      if (enough) {
+        [status, text] = await waits(this.#url + path, init, enough);
+      } else {
+        const answer = await fetch(this.#url + path, init);
+        [status, text] = [answer.status, await answer.text()];
+      }
     } catch (fault) {
       throw noAnswer(fault instanceof Error ? fault.name : "the request failed");
     }
@@ -126,6 +134,35 @@ export class Client {
     }
     if (!readable || (kind && status !== 204 && fields["kind"] !== kind)) throw noAnswer("the answer is none of the API");
     return said;
+  }
+}
+
+/** A request whose wait another signal ends. fetch can only drop it, with the run that its answer has. */
+async function waits(url: string, init: RequestInit, enough: AbortSignal): Promise<[number, string]> {
+  const { method, headers, signal, body } = init as { method: string; headers: Record<string, string>; signal: AbortSignal; body: string };
+  const request = (url.startsWith("https:") ? https : http)(url, { method, headers, signal });
+  request.on("error", () => {}); // the answer's readers hear of it, too
+  let connection: Socket | undefined;
+  let late: NodeJS.Timeout | undefined;
+  const stop = () => {
+    connection?.end();
+    late = setTimeout(() => request.destroy(), 3000);
+  };
+  request.once("socket", (socket) => {
+    connection = socket;
+    if (enough.aborted) socket.end();
+  });
+  enough.addEventListener("abort", stop, { once: true });
+  try {
+    const answered = event(request, "response");
+    request.end(body);
+    const [answer] = await answered;
+    let text = "";
+    for await (const part of answer.setEncoding("utf8")) text += String(part);
+    return [Number(answer.statusCode), text];
+  } finally {
+    enough.removeEventListener("abort", stop);
+    clearTimeout(late);
   }
 }
 

@@ -220,8 +220,9 @@ export class Worker {
     while (!stopped.aborted) {
       const body = { tasks: [...this.#handlers.keys()], worker: name, lease: duration(lease), wait: "20s" };
       try {
-        const claim = await this.#client.once("POST", "/v1/work/claim", body, { kind: "claim", signal: stopped });
-        if (claim) await this.#execute(claim as Claim);
+        const claim = await this.#client.once("POST", "/v1/work/claim", body, { kind: "claim", enough: stopped });
+        if (claim && stopped.aborted) await this.#settle(new Attempt(this.#client, claim as Claim), "release", {});
+        else if (claim) await this.#execute(claim as Claim);
       } catch (error) {
         if (stopped.aborted) return;
         log(`runlane: no run could be claimed: ${String(error)}`);

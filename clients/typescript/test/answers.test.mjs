@@ -84,6 +84,34 @@ test("a handler that outlives the grace keeps its run from others for a lease", 
   server.close();
 });
 
+test("a stop releases what a claim under way brings", { timeout: 25_000 }, async () => {
+  const asked = deferred();
+  const said = [];
+  const server = createServer(async (request, response) => {
+    let text = "";
+    for await (const part of request) text += part;
+    if (!request.url.endsWith("/claim")) {
+      said.push([request.url, JSON.parse(text)]);
+      response.end(JSON.stringify({ kind: "change" }));
+      return;
+    }
+    request.socket.once("end", () => response.end(JSON.stringify(claim("a")[1]))); // as the server does
+    asked.resolve();
+  });
+  server.httpAllowHalfOpen = true;
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const worker = new Worker(new Client({ url: `http://127.0.0.1:${server.address().port}` }), { concurrency: 1, log: () => {} });
+  worker.task("t", () => assert.fail("it is executed"));
+  const working = worker.run({ signals: false });
+  await asked.promise;
+  worker.stop();
+  await working;
+  assert.deepEqual(said, [["/v1/work/release", { token: "a" }]]);
+  server.closeAllConnections();
+  server.close();
+});
+
 function deferred() {
   const made = {};
   made.promise = new Promise((resolve) => (made.resolve = resolve));

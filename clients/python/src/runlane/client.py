@@ -132,13 +132,20 @@ class Client:
         if connection is not None:
             connection.close()
 
-    def hang_up(self, connection: http.client.HTTPConnection | None) -> None:
-        """Ends what another thread waits for on its connection."""
-        if connection is not None and connection.sock is not None:
+    def hang_up(self, connection: http.client.HTTPConnection, how: int) -> None:
+        """Ends what another thread waits for on its connection. With SHUT_WR an answer is still read."""
+        if connection.sock is not None:
             try:
-                connection.sock.shutdown(socket.SHUT_RDWR)
+                socket.socket.shutdown(connection.sock, how)  # that of TLS would read no more
             except OSError:
                 pass  # it has ended
+
+    def connected(self, timeout: float) -> http.client.HTTPConnection:
+        """The connection of this thread, for another one to hang up."""
+        connection = self._connection(timeout)
+        if connection.sock is None:
+            connection.connect()
+        return connection
 
     def _connection(self, timeout: float) -> http.client.HTTPConnection:
         connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)

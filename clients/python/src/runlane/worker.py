@@ -178,9 +178,15 @@ class Worker:
     def stop(self) -> None:
         """Takes no more runs. run returns when those in progress have ended, or a few seconds after the grace."""
         self._stop.set()
+        self._hang_up(socket.SHUT_WR)  # upon which the server answers: with a run, where it was claimed
+        late = threading.Timer(3.0, self._hang_up, [socket.SHUT_RDWR])
+        late.daemon = True
+        late.start()
+
+    def _hang_up(self, how: int) -> None:
         with self._lock:
             for connection in self._waiting:
-                self.client.hang_up(connection)
+                self.client.hang_up(connection, how)
 
     def run(self) -> None:
         """Works until stop is called. In the main thread SIGTERM and SIGINT call it."""
@@ -232,19 +238,25 @@ class Worker:
 
     def claim(self) -> Claim | None:
         """Waits for a run of the tasks; None when none came in 20 seconds."""
-        connection = self.client._connection(_CLAIM_TIME)
+        connection = self.client.connected(_CLAIM_TIME)
         with self._lock:
             self._waiting.add(connection)
+        claim: Claim | None = None
         try:
             if self._stop.is_set():
                 return None
-            claim: Claim | None = self.client.once("POST", "/v1/work/claim", {
+            claim = self.client.once("POST", "/v1/work/claim", {
                 "tasks": list(self._handlers), "worker": self.name, "lease": duration(self.lease), "wait": "20s",
             }, "claim", _CLAIM_TIME)
-            return claim
         finally:
             with self._lock:
                 self._waiting.discard(connection)
+            if self._stop.is_set():
+                self.client.disconnect()  # it takes no other request
+        if claim and self._stop.is_set():
+            self.settle(Attempt(self.client, claim), "release", {})
+            return None
+        return claim
 
     def _execute(self, claim: Claim) -> None:
         attempt, over = Attempt(self.client, claim), threading.Event()
