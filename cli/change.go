@@ -124,7 +124,8 @@ const askTwice = "Asking twice makes one run, and the second answer says so: to 
 
 func runsRetryCommand() *command {
 	return operationCommand("retry", "Repeat failed runs, as new runs",
-		"The new run has the task's whole retry budget and names the old one as its source. "+askTwice,
+		"The new run has the task's whole retry budget, takes over the idempotency key, and names the old one as its "+
+			"source. "+askTwice,
 		[]string{"runs retry run_01J8ZQ4T", "runs retry --task emails.welcome --yes"},
 		runsOperation("retry", "retried", repeatOne(runlane.SourceManualRetry), (*core.Runs).RetryAll))
 }

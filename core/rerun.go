@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
 )
 
 // Rerun repeats a finished run, whatever its outcome, as a new run that names its source. The new run takes over queue,
@@ -27,8 +29,10 @@ func (r *Runs) Rerun(ctx context.Context, id runlane.RunID, options *ChangeOptio
 	return repeated(r.Repeat(ctx, id, runlane.SourceRerun, options))
 }
 
-// Retry repeats a failed run as a new run; everything else is as with [Runs.Rerun]. The new run has the task's whole
-// retry budget. A run that did not fail is runlane.ErrValidationFailed.
+// Retry repeats a failed run as a new run that stands for it: unlike a rerun it takes over the idempotency key with
+// its retention, so that a trigger with the key returns the new run. The new run has the task's whole retry budget.
+// Everything else is as with [Runs.Rerun]. A run that did not fail is runlane.ErrValidationFailed. Where another run,
+// in Error.RunID, has the key by now, the error is runlane.ErrStorageConflict with runlane.ConflictIdempotencyKey.
 func (r *Runs) Retry(ctx context.Context, id runlane.RunID, options *ChangeOptions) (*runlane.Run, error) {
 	return repeated(r.Repeat(ctx, id, runlane.SourceManualRetry, options))
 }
@@ -80,20 +84,53 @@ func (c change) repeat(
 	if err != nil {
 		return nil, false, err
 	}
-	commit, err := c.rt.create(ctx, p)
-	switch {
-	case err == nil:
+	commit, err := c.rt.createRepeat(ctx, p)
+	if err == nil {
 		c.rt.announce(ctx, p, commit)
 		return commit.Run, true, nil
-	case isConflict(err, runlane.ConflictEventSequence):
-		run, err := c.rt.get(ctx, p.id) // its id is computed from its source: it exists, so it was made
-		if err == nil && !sameSource(run.Source, p.source) {
-			err = strangerError(run, p.source)
-		}
-		return run, false, err
-	default:
+	}
+	if !errors.Is(err, runlane.ErrStorageConflict) {
 		return nil, false, err
 	}
+	// Its id is computed from its source: if it exists it was made, whoever has its keys by now.
+	run, readErr := c.rt.get(ctx, p.id)
+	switch {
+	case isNotFound(readErr):
+		return nil, false, err
+	case readErr != nil:
+		return nil, false, readErr
+	case !sameSource(run.Source, p.source):
+		return run, false, strangerError(run, p.source)
+	default:
+		return run, false, nil
+	}
+}
+
+// createRepeat commits the new run, unless another one has the idempotency key: reading its owner costs less than a
+// commit that fails, and a storage may keep the failed source as its owner.
+func (rt *Runtime) createRepeat(ctx context.Context, p *plan) (*lane.Commit, error) {
+	if p.idempotencyKey != "" {
+		owner := lane.OwnerKey{Environment: rt.environment, TaskID: p.task.ID, Key: p.idempotencyKey}
+		holder, err := rt.storage().GetRunByIdempotencyKey(ctx, owner)
+		if err == nil {
+			return nil, keyTaken(holder.ID, nil)
+		}
+		if !isNotFound(err) {
+			return nil, err
+		}
+	}
+	commit, err := rt.create(ctx, p)
+	if e, ok := asError(err); ok && e.Conflict == runlane.ConflictIdempotencyKey {
+		err = keyTaken(e.RunID, err)
+	}
+	return commit, err
+}
+
+func keyTaken(holder runlane.RunID, cause error) error {
+	e := runlane.NewConflict(runlane.ConflictIdempotencyKey, "another run has the idempotency key by now")
+	e.RunID, e.Cause = holder, cause
+	e.Hint = "look at that run; to execute this one all the same rerun it, which takes no idempotency key"
+	return e
 }
 
 // planRepeat is the trigger of the new run, checked.
@@ -114,6 +151,10 @@ func (c change) planRepeat(source *runlane.Run, kind runlane.SourceType) (*plan,
 		concurrencyKey: source.ConcurrencyKey,
 		singletonKey:   source.SingletonKey,
 		options:        &runlane.TriggerOptions{Meta: c.repeatMeta(source.Meta)},
+	}
+	if kind == runlane.SourceManualRetry && source.IdempotencyKey != "" {
+		p.idempotencyKey, p.retention = source.IdempotencyKey, source.Retention
+		p.payloadHash = payloadHash(p.payload)
 	}
 	if err := c.rt.checkQueue(p.queue); err != nil {
 		return nil, err

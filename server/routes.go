@@ -164,8 +164,8 @@ func changeOperations() []operation {
 		changesRun("resume", "resumeRun", "Let a waiting run go on now",
 			"What is left of a delay, of the backoff of a retry, or of a release is skipped.", false, resumeRun),
 		changesRun("retry", "retryRun", "Repeat a failed run, as a new run",
-			"The new run has the task's whole retry budget and names the old one as its source."+
-				askTwice, true, repeatRun(runlane.SourceManualRetry)),
+			"The new run has the task's whole retry budget, takes over the idempotency key, and names the old one as "+
+				"its source."+askTwice, true, repeatRun(runlane.SourceManualRetry)),
 		changesRun("rerun", "rerunRun", "Repeat a finished run, as a new run",
 			"The new run has the payload of the old one and names it as its source."+
 				askTwice, true, repeatRun(runlane.SourceRerun)),

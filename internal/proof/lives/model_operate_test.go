@@ -73,6 +73,18 @@ func (s *modelSequence) repeat(kind runlane.SourceType, call modelRepeatCall, al
 	}
 	c := &modelCall{d: s.d, task: source.task, source: runlane.Source{Type: kind, RunID: source.ID, CreatedAt: source.CreatedAt}}
 	c.options.SingletonKey, c.options.ConcurrencyKey, c.options.Meta = source.SingletonKey, source.ConcurrencyKey, source.Meta
+	if kind == runlane.SourceManualRetry && source.IdempotencyKey != "" {
+		if owner := s.m.ownerOf(source.TaskID, source.IdempotencyKey); owner != nil {
+			s.tally.add("seen", "key of a retry taken", 1)
+			s.refusal(err, modelAnswer{code: runlane.ErrStorageConflict, conflict: runlane.ConflictIdempotencyKey, about: owner.ID})
+			return true
+		}
+		s.tally.add("seen", "key of a retry taken over", 1)
+		c.options.IdempotencyKey, c.options.IdempotencyTTL = source.IdempotencyKey, source.Retention.TTL
+		if source.Retention.WhileActive {
+			c.options.IdempotencyTTL = runlane.WhileActive
+		}
+	}
 	if want, created := s.m.resolve(c); !created {
 		s.refusal(err, want)
 		return true

@@ -185,7 +185,7 @@ func missing(t *tally, whole bool) (names []string) {
 		want["skipped"] = []string{"misfire", "overlap", "singleton", "paused"}
 		want["seen"] = []string{
 			"heartbeat", "timeout", "cancelled while running", "interrupted", "lost lease", "existing run", "repeated before", "pruned run",
-			"key reset", "requeued dead letter", "failed by the bound",
+			"key reset", "requeued dead letter", "failed by the bound", "key of a retry taken", "key of a retry taken over",
 		}
 	}
 	for kind, values := range want {

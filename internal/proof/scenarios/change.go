@@ -196,6 +196,42 @@ func operateRetries(t *testing.T, h Harness) {
 	s.wantCode(errorOf(s.rt.Runs().Rerun(t.Context(), "run_absent", nil)), runlane.ErrRunNotFound)
 }
 
+func operateRetryKey(t *testing.T, h Harness) {
+	task, handler := job("scenario.manual-key", nil, func(context.Context, *runlane.Attempt) error {
+		return errors.New("always")
+	})
+	s := newScene(t, h, handler)
+	for name, ttl := range map[string]time.Duration{"for a time": time.Hour, "while active": runlane.WhileActive} {
+		options := &runlane.TriggerOptions{IdempotencyKey: name, IdempotencyTTL: ttl}
+		retry := func(id runlane.RunID) (*runlane.Run, error) { return s.rt.Runs().Retry(t.Context(), id, nil) }
+		source := s.execute(s.trigger(task.With(jobPayload{}), options))
+		made, err := retry(source.ID)
+		s.must(err)
+		again, err := s.rt.Trigger(t.Context(), task.With(jobPayload{}), options)
+		s.must(err)
+		if again.Run.ID != made.ID || again.Outcome != runlane.TriggerReturnedExisting ||
+			again.Run.Retention != source.Retention {
+			t.Fatalf("%s: a trigger with the key of %s is %s of %+v", name, made.ID, again.Outcome, again.Run)
+		}
+		s.wantStatus(s.execute(made), runlane.StatusFailed)
+		holder := s.trigger(task.With(jobPayload{}), options)
+		e := s.wantCode(errorOf(retry(made.ID)), runlane.ErrStorageConflict)
+		if e.Conflict != runlane.ConflictIdempotencyKey || e.RunID != holder.ID || e.Hint == "" {
+			t.Fatalf("%s: error is %v of %q, want the holder %q", name, e, e.RunID, holder.ID)
+		}
+		same, err := retry(source.ID) // that retry was made before another run took the key
+		s.must(err)
+		if same.ID != made.ID {
+			t.Errorf("%s: asked again, the retry is %s, not %s", name, same.ID, made.ID)
+		}
+		rerun, err := s.rt.Runs().Rerun(t.Context(), made.ID, nil)
+		s.must(err)
+		if rerun.IdempotencyKey != "" {
+			t.Errorf("%s: a rerun has the key %q", name, rerun.IdempotencyKey)
+		}
+	}
+}
+
 func (s *scene) succeeded(task *runlane.Task[jobPayload]) *runlane.Run {
 	s.Helper()
 	return s.execute(s.trigger(task.With(jobPayload{}), nil))

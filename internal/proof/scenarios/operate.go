@@ -39,6 +39,7 @@ func operateScenarios() []scenario {
 		{"a cancellation that loses a race looks again", nil, operateCancelRaces, false},
 		{"a rerun inherits and names its source", keys, operateReruns, false},
 		{"a manual retry takes a failed run", nil, operateRetries, false},
+		{"a manual retry takes over the idempotency key", needsIdempotency, operateRetryKey, false},
 		{"a rerun asked for twice is made once", nil, operateRerunsOnce, false},
 		{"a rerun never gets around a held singleton key", needsSingleton, operateRerunSingleton, false},
 	}, operateResumeScenarios(), suspendScenarios(), operateBulkScenarios(), explainScenarios())
