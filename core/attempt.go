@@ -177,8 +177,8 @@ func (x *execution) returns(v verdict) {
 //
 //   - The attempt's time is over: this is recorded, because readers of the run must learn of it.
 //   - The process's time is over: this is recorded, and must cost the run nothing.
-//   - Shutdown: the run is released until the lease would have ended, since the handler may still work.
-//   - Shutdown in an ordered queue: nothing is recorded. The run keeps its place until its lease ends by itself.
+//   - Shutdown: the run is released until the lease would have ended, since the handler may still work. In an ordered
+//     queue it keeps its place until then.
 func (x *execution) abandon(ctx context.Context, handling context.Context) (*DeliveryResult, error) {
 	x.outputMu.Lock()
 	x.closed = true
@@ -188,21 +188,7 @@ func (x *execution) abandon(ctx context.Context, handling context.Context) (*Del
 	if timedOut(cause) || errors.Is(cause, runlane.ErrCancelRequested) || x.cut {
 		return x.finish(ctx, verdict{kind: verdictStopped, cause: cause})
 	}
-	if !x.rt.ordered(x.started.Queue) {
-		return x.finish(ctx, verdict{kind: verdictStopped, cause: cause, lingers: true})
-	}
-	x.stopWatching()
-	if x.lost.Load() {
-		return x.lostResult(ctx), nil
-	}
-	return nil, &runlane.Error{
-		Code:      runlane.ErrOperationCancelled,
-		Message:   "the handler did not stop in time; its lease ends by itself",
-		RunID:     x.started.ID,
-		Hint:      "return from handlers when their context ends",
-		Retryable: true,
-		Cause:     cause,
-	}
+	return x.finish(ctx, verdict{kind: verdictStopped, cause: cause, lingers: true})
 }
 
 // main runs the handler inside the middleware and reads what it returned, because the methods of an error are the

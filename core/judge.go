@@ -34,6 +34,7 @@ type judgement struct {
 //	is of another queue than the wakeup            is ignored: wrong queue
 //	has a status of a newer version                is ignored: nothing that this one may touch
 //	is owned                                       is ignored: leased; is handed back in an ordered queue
+//	is left behind by a shutdown, and not due      is ignored; is handed back in an ordered queue
 //	is not due, and something may end its wait     is ignored: a tick sends another ahead
 //	is not due                                     is ignored, and sent again with a delay
 //	was abandoned too often                        is acknowledged, and the run is failed
@@ -50,7 +51,7 @@ type judgement struct {
 func (d *delivery) judge(ctx context.Context, run *runlane.Run, now time.Time, r rules) (judgement, error) {
 	j := d.judgeRun(run, now)
 	if j.ignored != "" {
-		return j, d.holdsPlace(run, j)
+		return j, d.holdsPlace(ctx, run, j)
 	}
 	var err error
 	if j.abandoned, err = d.rt.atBound(ctx, run, j.at); err != nil || j.abandoned > 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
 )
 
 // In an ordered queue a wakeup has a place in its group, and those behind it come when it is acknowledged. So no wakeup
@@ -13,9 +14,9 @@ import (
 // its place up, and comes back at the end (docs/internals/decisions/0044).
 
 // ErrOwned is in the chain of the error with which [Runtime.ExecuteDelivery] hands a wakeup of an ordered queue
-// ([lane.Orderer]) back because a lease on its run stands, or was lost by the attempt, or because the run was asked to
-// stop and has not ended. Nothing more was written. Let it come again after a delay: the wakeups behind it wait until
-// the run has ended, or waits.
+// ([lane.Orderer]) back because a lease on its run stands, or was lost by the attempt, because the run was asked to
+// stop and has not ended, or because a shutdown left its handler behind, which may still work. Nothing more was
+// written. Let it come again after a delay: the wakeups behind it wait until the run has ended, or waits.
 var ErrOwned = errors.New("runlane: the run is owned, and its queue is ordered")
 
 // ErrOrdered is in the chain of the error with which [Runtime.ExecuteNext], [Runtime.RunNow] and [Runtime.Work] where
@@ -32,13 +33,33 @@ func (rt *Runtime) ordered(queue runlane.QueueName) bool {
 
 // holdsPlace refuses to acknowledge a wakeup whose run is owned, in an ordered queue. A run that was asked to stop is
 // owned until it has ended, whatever its lease says: its owner may be suspended, and extend the lease when it goes on.
-func (d *delivery) holdsPlace(run *runlane.Run, j judgement) error {
+// One whose handler a shutdown left behind is owned until it is due: until its lease would have ended.
+func (d *delivery) holdsPlace(ctx context.Context, run *runlane.Run, j judgement) error {
 	switch {
-	case !d.byWakeup, j.ignored != IgnoredLeased && j.ignored != IgnoredCancellation,
-		d.wakeup.Queue != "" && d.wakeup.Queue != run.Queue, !d.rt.ordered(run.Queue):
+	case !d.byWakeup, d.wakeup.Queue != "" && d.wakeup.Queue != run.Queue, !d.rt.ordered(run.Queue):
+		return nil
+	case j.ignored == IgnoredLeased, j.ignored == IgnoredCancellation:
+		return owned(run.ID)
+	case j.ignored != IgnoredNotDue, run.Status != runlane.StatusReleased:
 		return nil
 	}
+	if left, err := d.rt.leftBehind(ctx, run); err != nil || !left {
+		return err
+	}
 	return owned(run.ID)
+}
+
+// leftBehind reports a released run that a shutdown released: its last event says so, and that it is not due yet says
+// that its handler did not return.
+func (rt *Runtime) leftBehind(ctx context.Context, run *runlane.Run) (bool, error) {
+	page, err := rt.storage().ListRunEvents(ctx, &lane.EventQuery{
+		PageQuery: lane.PageQuery{Environment: rt.environment, Limit: 1}, RunID: run.ID, Descending: true,
+	})
+	if err != nil || len(page.Items) == 0 {
+		return false, err
+	}
+	released, is := page.Items[0].Event.Body.(*runlane.RunReleased)
+	return is && released.Reason == reasonShutdown, nil
 }
 
 // comesAgain hands the wakeup of an attempt back after which its run is not settled: where no other wakeup was sent for

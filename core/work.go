@@ -20,7 +20,7 @@ const tickEvery = time.Minute
 //
 // A handler that ignores the end of its context cannot delay Work for long: a few seconds after the grace Work returns
 // without it. Its goroutine is left behind, nothing more of it is recorded, and its run is released to resume when the
-// lease would have ended; in an ordered queue the lease ends by itself.
+// lease would have ended.
 //
 // Where other programs have tasks whose wakeups come to this worker too, and it lacks their handlers, a line of the log
 // names them at the start.

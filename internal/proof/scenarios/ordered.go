@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ func orderedScenarios() []scenario {
 		{"the wakeup of an attempt that lost its lease keeps its place", nil, orderedLostLease, false},
 		{"the wakeup of an attempt that a shutdown ended keeps its place", nil, orderedShutdown, false},
 		{"a shutdown keeps the place of its run although its clock is ahead", nil, orderedShutdownSkew, false},
+		{"the wakeup of an attempt that ignores a shutdown keeps its place", nil, orderedUnresponsive, true},
 		{"a retry gives its place up and comes back in its group", nil, orderedRetry, false},
 		{"nothing takes runs of an ordered queue from the storage", nil, orderedPolled, false},
 	}
@@ -129,6 +131,36 @@ func shutDown(t *testing.T, h Harness) (*scene, *runlane.Run) {
 		t.Fatalf("sent %+v, which is in no group", sent)
 	}
 	return s, run
+}
+
+func orderedUnresponsive(t *testing.T, h Harness) {
+	ctx, stop := context.WithCancel(t.Context())
+	stubborn := make(chan struct{})
+	returns := sync.OnceFunc(func() { close(stubborn) })
+	defer returns()
+	task, handler := job("scenario.ordered-deaf", nil, func(_ context.Context, a *runlane.Attempt) error {
+		if a.Number == 1 {
+			stop()
+			<-stubborn
+		}
+		return nil
+	})
+	s := newOrderedScene(t, h, handler)
+	run := s.trigger(task.With(jobPayload{}), nil)
+	_, err := s.rt.ExecuteDelivery(ctx, s.wakeup(run), nil)
+	s.wantCode(err, runlane.ErrOperationCancelled)
+	released := s.get(run.ID)
+	s.wantStatus(released, runlane.StatusReleased)
+	if released.Abandoned(s.now()) != 0 {
+		t.Errorf("the stop counts as a death: %+v", released.Counters)
+	}
+	s.keepsPlace(run) // its handler may still work
+	returns()
+	s.clock.Advance(released.RunAt.Sub(s.now()))
+	s.wantStatus(s.execute(run), runlane.StatusSucceeded)
+	if sent := s.transport.TakeDelayed(); len(sent) > 0 {
+		t.Errorf("sent %+v, which is in no group", sent)
+	}
 }
 
 func orderedRetry(t *testing.T, h Harness) {
