@@ -97,7 +97,7 @@ func (d *DeadLetters) RequeueAll(ctx context.Context, options *BulkOptions) (*Bu
 			return ids, page.Next, nil
 		},
 		again: true,
-		one: func(ctx context.Context, c change, id runlane.RunID) (bool, error) { return c.requeue(ctx, id) },
+		one:   func(ctx context.Context, c change, id runlane.RunID) (bool, error) { return c.requeue(ctx, id) },
 	})
 }
 

@@ -62,7 +62,6 @@ type Entry struct {
 	Process int
 }
 
-
 // ReadLedger returns the entries in the order in which they were written. No file is an empty ledger.
 func ReadLedger(ledger string) ([]Entry, error) {
 	text, err := os.ReadFile(ledger)

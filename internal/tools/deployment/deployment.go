@@ -315,7 +315,6 @@ func (s *Stack) Lambda(ctx context.Context, method, output, path, body string) (
 	return s.call(ctx, method, s.Outputs[output], path, body)
 }
 
-
 // call makes a request to a function by its name.
 func (s *Stack) call(ctx context.Context, method, function, path, body string) ([]byte, error) {
 	return s.request(ctx, method, "functions/"+url.PathEscape(function)+"/"+path, body)
