@@ -297,16 +297,20 @@ func flowsRetryCommand() *command {
 		min:   1,
 		max:   1,
 		words: flowNames,
-		long:  "What has succeeded stays. The new runs have the payloads of the old ones.",
+		long: "What has succeeded stays. The new runs have the payloads of the old ones. A flow in which a node ran " +
+			"because others failed is refused: what such a node undid is not made again. Start another flow instead, " +
+			"or say with --nothing-undone that it undid nothing, because it was an alert, for example.",
 		examples: []string{
 			"flows retry release-42 --dry-run",
 			"flows retry release-42 --reason \"the printer has paper\"",
+			"flows retry release-42 --nothing-undone",
 		},
 		act: func(flags *flag.FlagSet) action {
 			var by change
 			by.define(flags)
 			dryRun := flags.Bool("dry-run", false, "name the nodes, and make no runs")
 			number := flags.Int("number", 0, "the `RETRY` that is meant, which is made once: retries of the flow and one more; 0: the next")
+			nothingUndone := flags.Bool("nothing-undone", false, "nodes that ran because others failed undid nothing")
 			return func(ctx context.Context, s *session, args []string) error {
 				changes, err := by.options(s)
 				if err != nil {
@@ -317,7 +321,9 @@ func flowsRetryCommand() *command {
 					return err
 				}
 				id := runlane.FlowID(args[0])
-				options := &core.RetryFlowOptions{ChangeOptions: changes, Number: *number}
+				options := &core.RetryFlowOptions{
+					ChangeOptions: changes, Number: *number, NothingUndone: *nothingUndone,
+				}
 				renewed, err := rt.Flows().PlanRetry(ctx, id, options)
 				if err != nil {
 					return refused(s.suggestFlow(ctx, args[0], err))

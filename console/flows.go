@@ -239,7 +239,9 @@ func (v *visitor) changeFlow() (*page, error) {
 			return v.askRetry(state)
 		}
 		if err = v.asSeen(runlane.ConflictFlow, flowSeen(state)); err == nil {
-			_, err = v.rt.Flows().Retry(ctx, id, &core.RetryFlowOptions{ChangeOptions: reason, Number: state.Retries + 1})
+			_, err = v.rt.Flows().Retry(ctx, id, &core.RetryFlowOptions{
+				ChangeOptions: reason, Number: state.Retries + 1, NothingUndone: v.r.PostFormValue("nothing-undone") == "yes",
+			})
 		}
 	default:
 		return v.nothing()
@@ -247,12 +249,25 @@ func (v *visitor) changeFlow() (*page, error) {
 	return v.changed("flow "+change, slog.String("flow", string(id)), v.flowPath(id), err)
 }
 
-// askRetry names the nodes that would get new runs.
+// askRetry names the nodes that would get new runs. Where a retry is refused because of what was undone, it asks
+// whether anything was.
 func (v *visitor) askRetry(state *runlane.FlowState) (*page, error) {
 	id := state.ID
+	command, button := []string{"flows", "retry", string(id)}, "Retry %d"
+	var undone g.Group
 	renewed, err := v.rt.Flows().PlanRetry(v.r.Context(), id, nil)
 	if err != nil {
-		return nil, err
+		refusal := err
+		renewed, err = v.rt.Flows().PlanRetry(v.r.Context(), id, &core.RetryFlowOptions{NothingUndone: true})
+		if err != nil {
+			return nil, refusal
+		}
+		undone = g.Group{
+			h.Input(h.Type("hidden"), h.Name("nothing-undone"), h.Value("yes")),
+			h.P(h.Class("bad"), g.Text(visible(message(refusal)))),
+			h.P(g.Text("Start another flow instead, unless they undid nothing, because they were alerts, for example.")),
+		}
+		command, button = append(command, "--nothing-undone"), "They undid nothing: retry %d"
 	}
 	kind := "nodes"
 	if len(renewed) == 1 {
@@ -263,11 +278,11 @@ func (v *visitor) askRetry(state *runlane.FlowState) (*page, error) {
 			g.Text(" get new runs with the payloads of the old ones. What has succeeded stays.")),
 		h.Ul(g.Map(renewed, func(name string) g.Node { return h.Li(g.Text(visible(name))) })),
 		h.Form(h.Method("post"), h.Action(v.Prefix+v.flowPath(id)+"/retry"), h.Class("card"),
-			h.Input(h.Type("hidden"), h.Name("sure"), h.Value("yes")), seen(flowSeen(state)),
+			h.Input(h.Type("hidden"), h.Name("sure"), h.Value("yes")), seen(flowSeen(state)), undone,
 			h.Label(h.For("reason"), g.Text("Reason, kept with the change")), reasonField("reason", ""),
-			h.Div(h.Button(g.Textf("Retry %d", len(renewed))), g.Text(" "),
+			h.Div(h.Button(g.Textf(button, len(renewed))), g.Text(" "),
 				h.A(h.Href(v.Prefix+v.flowPath(id)), g.Text("Leave them"))),
 		),
-		h.P(v.command("flows", "retry", string(id))),
+		h.P(v.command(command...)),
 	}}, nil
 }

@@ -101,7 +101,8 @@ func TestFlow_IsRetriedAfterItsNodesWereNamed(t *testing.T) {
 	at, before := "/flows/"+string(s.FailedFlow), s.node(s.FailedFlow, "test/darwin").RunID
 	asked := s.post(http.StatusOK, at+"/retry", nil)
 	s.has(asked, "Retry 4 nodes?", "<li>test/darwin</li>", "<li>deploy to all of the machines</li>", "<li>undo</li>",
-		"<code>runlane flows retry "+string(s.FailedFlow)+"</code>")
+		"was undone by", "They undid nothing: retry 4",
+		"<code>runlane flows retry --nothing-undone "+string(s.FailedFlow)+"</code>")
 	s.hasNot(asked, "<li>build</li>", "<li>test/linux</li>")
 	if now := s.node(s.FailedFlow, "test/darwin").RunID; now != before {
 		t.Fatal("a run was made before it was sure")
@@ -109,6 +110,8 @@ func TestFlow_IsRetriedAfterItsNodesWereNamed(t *testing.T) {
 	sure := url.Values{"sure": {"yes"}, "reason": {"mail is back"}, "seen": {"0.1"}}
 	s.post(http.StatusConflict, at+"/retry", sure) // of other nodes than those that were named
 	sure.Set("seen", field(asked, "seen"))
+	s.has(s.post(http.StatusBadRequest, at+"/retry", sure), "was undone by")
+	sure.Set("nothing-undone", field(asked, "nothing-undone"))
 	s.has(s.post(http.StatusOK, at+"/retry", sure), "retried once", "Retried", `data-live="list"`)
 	if now := s.node(s.FailedFlow, "test/darwin"); now.RunID == before || now.Status != runlane.StatusQueued {
 		t.Errorf("%+v", now)

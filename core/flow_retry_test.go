@@ -281,7 +281,7 @@ func TestFlows_UndoThatFailed_IsOwed(t *testing.T) {
 		a := f.Add("a", w.task.With(1), nil)
 		f.Add("undo", w.task.With(2), &runlane.NodeOptions{After: []runlane.Node{a}, If: runlane.IfFailed})
 		w.start(t, f)
-		if _, err := w.Flows().Retry(t.Context(), "f", nil); err != nil {
+		if _, err := w.Flows().Retry(t.Context(), "f", &core.RetryFlowOptions{NothingUndone: true}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.Flows().Cancel(t.Context(), "f", nil); err != nil {

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -265,12 +266,16 @@ func (f *Flows) again(ctx context.Context, id runlane.FlowID) (*runlane.FlowStat
 	return read.state(ctx)
 }
 
-// RetryFlowOptions of [Flows.Retry]. nil means those of a nil ChangeOptions, and the next retry.
+// RetryFlowOptions of [Flows.Retry]. nil means those of a nil ChangeOptions, the next retry, and that nodes with
+// runlane.IfFailed undo.
 type RetryFlowOptions struct {
 	ChangeOptions
 	// Number is the retry that is meant: Retries of the flow as the caller has seen it, and one more. A call with it
 	// makes that retry once, however often it is repeated: where it was begun, the flow is returned. 0: the next.
 	Number int
+	// NothingUndone says that the nodes with runlane.IfFailed which succeeded undid nothing: they were alerts, for
+	// example.
+	NothingUndone bool
 }
 
 func (o *RetryFlowOptions) check() error {
@@ -283,11 +288,13 @@ func (o *RetryFlowOptions) check() error {
 
 // Retry makes new runs for the nodes of a finished flow that failed or were cancelled, and for all that goes after
 // those, with the same payloads. What succeeded stays, and so does a node whose condition the ends that stay do not
-// meet. A call whose outcome is unknown is repeated: it goes on with what was begun. Give RetryFlowOptions.Number then:
-// without it, a call that is repeated after that retry has ended makes another one. Errors:
+// meet. A flow in which a node with runlane.IfFailed has succeeded is refused unless the options say NothingUndone:
+// what the node undid is not made again, so that a payment that was refunded would stay so. A call whose outcome is
+// unknown is repeated: it goes on with what was begun. Give RetryFlowOptions.Number then: without it, a call that is
+// repeated after that retry has ended makes another one. Errors:
 //
-//   - runlane.ErrValidationFailed: the flow has not finished, nothing in it is to be retried, a run was never made or
-//     is pruned, Number is behind the next retry, or the options are wrong (then nothing was read).
+//   - runlane.ErrValidationFailed: the flow has not finished or was undone, nothing in it is to be retried, a run was
+//     never made or is pruned, Number is behind the next retry, or the options are wrong (then nothing was read).
 //   - runlane.ErrFlowNotFound: there is no such flow.
 //   - runlane.ErrPayloadUnreadable: this process cannot open a payload.
 func (f *Flows) Retry(ctx context.Context, id runlane.FlowID, options *RetryFlowOptions) (*runlane.FlowState, error) {
@@ -310,7 +317,7 @@ func (f *Flows) Retry(ctx context.Context, id runlane.FlowID, options *RetryFlow
 		return nil, err
 	}
 	if !begun {
-		if err := read.renew(ctx, by); err != nil {
+		if err := read.renew(ctx, by, options.NothingUndone); err != nil {
 			return nil, err
 		}
 	}
@@ -346,7 +353,7 @@ func (f *Flows) PlanRetry(ctx context.Context, id runlane.FlowID, options *Retry
 	}
 	round, plan := read.record.Round, read.plan
 	if !begun {
-		next, err := read.renewal(ctx)
+		next, err := read.renewal(ctx, options.NothingUndone)
 		if err != nil {
 			return nil, err
 		}
@@ -377,8 +384,8 @@ func (f *flow) begun(number int) (bool, error) {
 
 // renew begins the next round, once it is known that each of its runs can be made: what it writes takes the flow's end
 // away.
-func (f *flow) renew(ctx context.Context, by change) error {
-	plan, err := f.renewal(ctx)
+func (f *flow) renew(ctx context.Context, by change, nothingUndone bool) error {
+	plan, err := f.renewal(ctx, nothingUndone)
 	if err != nil {
 		return err
 	}
@@ -410,7 +417,7 @@ func (f *flow) renew(ctx context.Context, by change) error {
 }
 
 // renewal is the graph of the next round.
-func (f *flow) renewal(ctx context.Context) (*flowPlan, error) {
+func (f *flow) renewal(ctx context.Context, nothingUndone bool) (*flowPlan, error) {
 	if !f.record.Finished() {
 		return nil, flowInvalid(f.record.ID, "cancel it first, or wait for its end", "has not finished")
 	}
@@ -450,7 +457,36 @@ func (f *flow) renewal(ctx context.Context) (*flowPlan, error) {
 	if renewed == 0 {
 		return nil, flowInvalid(f.record.ID, "look at its nodes", "has nothing to retry")
 	}
+	if undone := f.undone(runs); len(undone) > 0 && !nothingUndone {
+		return nil, flowInvalid(f.record.ID,
+			"start another flow; where they undid nothing, as an alert does not, say so with NothingUndone (--nothing-undone)",
+			"was undone by %s, run because others failed: a retry does not make again what was undone", someOf(undone))
+	}
 	return &plan, nil
+}
+
+// undone names the nodes that undid: with IfFailed, and with success.
+func (f *flow) undone(runs map[int]*runlane.Run) (names []string) {
+	for i := range f.plan.Nodes {
+		if run := runs[i]; f.plan.Nodes[i].If == runlane.IfFailed && run != nil && run.Status == runlane.StatusSucceeded {
+			names = append(names, f.plan.Nodes[i].Name)
+		}
+	}
+	return names
+}
+
+// someOf are names for people, not too many of them.
+func someOf(names []string) string {
+	const most = 5
+	quoted := make([]string, 0, most)
+	for _, name := range names[:min(len(names), most)] {
+		quoted = append(quoted, strconv.Quote(name))
+	}
+	text := strings.Join(quoted, ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // stays reports a node that a retry leaves as it is.

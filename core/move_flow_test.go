@@ -110,7 +110,7 @@ func TestMove_Flows_GoOnWhereTheyAreImported(t *testing.T) {
 	for _, id := range []runlane.FlowID{"finished", "untold", "new"} {
 		to.wantFlow(id, "failed good:succeeded bad:failed after:cancelled undo:succeeded")
 	}
-	if _, err := to.Flows().Retry(t.Context(), "finished", nil); err != nil {
+	if _, err := to.Flows().Retry(t.Context(), "finished", &core.RetryFlowOptions{NothingUndone: true}); err != nil {
 		t.Error(err)
 	}
 	if moved := to.imports(file); moved.Written != 0 {

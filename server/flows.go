@@ -73,8 +73,9 @@ func cancelFlow(ctx context.Context, c *call, in *flowCancelInput) (*reply, erro
 
 type flowRetryBody struct {
 	reasonBody
-	DryRun bool `json:"dryRun" doc:"true: say which nodes would get new runs, and make none"`
-	Number int  `json:"number" min:"0" max:"90" doc:"the retry that is meant, retries of the flow and one more: it is made once, however often it is asked for; 0: the next"`
+	DryRun        bool `json:"dryRun" doc:"true: say which nodes would get new runs, and make none"`
+	Number        int  `json:"number" min:"0" max:"90" doc:"the retry that is meant, retries of the flow and one more: it is made once, however often it is asked for; 0: the next"`
+	NothingUndone bool `json:"nothingUndone" doc:"true: nodes that ran because others failed undid nothing"`
 }
 
 type flowRetryInput struct {
@@ -87,7 +88,7 @@ func retryFlow(ctx context.Context, c *call, in *flowRetryInput) (*reply, error)
 	if err != nil {
 		return nil, err
 	}
-	options := &core.RetryFlowOptions{ChangeOptions: by, Number: in.Body.Number}
+	options := &core.RetryFlowOptions{ChangeOptions: by, Number: in.Body.Number, NothingUndone: in.Body.NothingUndone}
 	renewed, err := c.rt.Flows().PlanRetry(ctx, in.Flow, options)
 	if err != nil {
 		return nil, refused(err)

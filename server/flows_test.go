@@ -32,8 +32,9 @@ func TestFlows_FromTheirStartToARetry(t *testing.T) {
 	w.ask(t, "GET", "/v1/flows/release", "", "If-None-Match: "+tag).want(t, 200, `"status":"failed"`, `"failure":{"code":`)
 	w.ask(t, "GET", "/v1/flows/release?sizes=true", "").want(t, 200, `"outputBytes":8`)
 	w.ask(t, "POST", "/v1/flows/release/cancel", "").want(t, 409, "there is nothing to cancel")
-	w.ask(t, "POST", "/v1/flows/release/retry", `{"dryRun":true}`).want(t, 200, `"status":"failed","renewed":["build","undo"],"dryRun":true}`)
-	w.ask(t, "POST", "/v1/flows/release/retry", `{"reason":"the printer has paper"}`).want(t, 200, `"status":"active","open":["build","undo"],"renewed":["build","undo"]}`)
+	w.ask(t, "POST", "/v1/flows/release/retry", `{"dryRun":true}`).want(t, 409, `undone by \"undo\"`, "NothingUndone")
+	w.ask(t, "POST", "/v1/flows/release/retry", `{"dryRun":true,"nothingUndone":true}`).want(t, 200, `"status":"failed","renewed":["build","undo"],"dryRun":true}`)
+	w.ask(t, "POST", "/v1/flows/release/retry", `{"reason":"the printer has paper","nothingUndone":true}`).want(t, 200, `"status":"active","open":["build","undo"],"renewed":["build","undo"]}`)
 	w.works(t, 2)
 	w.ask(t, "GET", "/v1/flows?status=failed", "").want(t, 200, `"items":[{"v":1,"kind":"flow","flowId":"release","status":"failed","retries":1,`)
 	if log := w.log.String(); !strings.Contains(log, `"operation":"retryFlow","flow":"release","code":"done"`) {

@@ -76,7 +76,7 @@ func (o *operator) retriesFlow() {
 		o.t.Errorf("the node's run is %s before it was sure, and was %s", now, failed)
 	}
 	o.fill("#reason", "the machine is back")
-	o.click("Retry 4")
+	o.click("They undid nothing: retry 4")
 	o.onPage("Flow release-42")
 	o.status("test/darwin", "queued")
 	o.shows("Retried")

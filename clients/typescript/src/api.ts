@@ -229,6 +229,8 @@ export interface FlowCancelBody {
 export interface FlowRetryBody {
   /** true: say which nodes would get new runs, and make none */
   dryRun?: boolean;
+  /** true: nodes that ran because others failed undid nothing */
+  nothingUndone?: boolean;
   /** the retry that is meant, retries of the flow and one more: it is made once, however often it is asked for; 0: the next */
   number?: number;
   /** for people, at most 256 bytes; kept with the change */

@@ -104,7 +104,7 @@ func cancelling() Scenario {
 
 func retrying() Scenario {
 	retry := func(ctx context.Context, p *Process) error {
-		_, err := p.Runtime.Flows().Retry(ctx, flowID, nil)
+		_, err := p.Runtime.Flows().Retry(ctx, flowID, &core.RetryFlowOptions{NothingUndone: true})
 		return err
 	}
 	s := operating("retry a flow", started(doRefuse), retry, func(e *End) {

@@ -121,8 +121,9 @@ func (l *life) stepFlowRetry() bool {
 		return false
 	}
 	p := l.process()
-	l.note("  %s: %s", p.name, g.id)
-	state, err := p.rt.Flows().Retry(l.ctx, g.id, nil)
+	options := &core.RetryFlowOptions{NothingUndone: l.chance("nothing undone", 2)}
+	l.note("  %s: %s, nothing undone: %t", p.name, g.id, options.NothingUndone)
+	state, err := p.rt.Flows().Retry(l.ctx, g.id, options)
 	l.allows(p, "retry", err, runlane.ErrFlowNotFound, runlane.ErrValidationFailed)
 	if err == nil && !p.dead.Load() {
 		l.tally.add("flow", "retried", 1)
@@ -134,20 +135,31 @@ func (l *life) stepFlowRetry() bool {
 // retryFlows retries the flows that have finished, where anything is to be retried.
 func (l *life) retryFlows() (retried bool) {
 	for _, g := range l.graphs {
-		if l.flowState(g) == nil || !l.chance("retry", 2) {
+		before := l.flowState(g)
+		if before == nil || !l.chance("retry", 2) {
 			continue
 		}
-		state, err := l.observer.rt.Flows().Retry(l.ctx, g.id, nil)
+		options := &core.RetryFlowOptions{NothingUndone: l.chance("nothing undone", 2)}
+		state, err := l.observer.rt.Flows().Retry(l.ctx, g.id, options)
 		switch {
+		case err == nil && state.Retries > before.Retries && undone(before) && !options.NothingUndone:
+			l.fail("flow %s was undone, and is retried:\n%s", g.id, before)
 		case err == nil:
 			l.note("  %s is retried:\n%s", g.id, state)
 			l.tally.add("flow", "retried", 1)
 			retried = true
-		case runlane.CodeOf(err) != runlane.ErrValidationFailed: // it has succeeded, or is pruned
+		case runlane.CodeOf(err) != runlane.ErrValidationFailed: // it has succeeded, was undone, or is pruned
 			l.fail("retry of flow %s: %v", g.id, err)
 		}
 	}
 	return retried
+}
+
+// undone reports a node that has undone what others began.
+func undone(state *runlane.FlowState) bool {
+	return slices.ContainsFunc(state.Nodes, func(n runlane.NodeState) bool {
+		return n.If == runlane.IfFailed && n.Status == runlane.StatusSucceeded
+	})
 }
 
 // flowsGoOn reports a flow that has not finished.

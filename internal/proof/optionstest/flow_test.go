@@ -66,6 +66,7 @@ func flowRules() map[string]rule {
 			retryingFlow("negative", core.RetryFlowOptions{Number: -1}),
 			retryingFlow("too many", core.RetryFlowOptions{Number: runlane.MaxFlowRetries + 1}),
 		),
+		"core.RetryFlowOptions.NothingUndone": legal("either is meant"),
 		"core.FlowListOptions.Statuses": refuses(
 			listingFlows("unknown", core.FlowListOptions{Statuses: []runlane.FlowStatus{"odd"}}),
 		),

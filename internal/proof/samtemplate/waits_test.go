@@ -74,7 +74,7 @@ func (s *stack) leaveUntold(ctx context.Context, t *testing.T, rt *core.Runtime)
 func (s *stack) operateWaits(t *testing.T, rt *core.Runtime, look func(what string, err error)) {
 	t.Helper()
 	ctx := t.Context()
-	_, err := rt.Flows().Retry(ctx, "flow", nil)
+	_, err := rt.Flows().Retry(ctx, "flow", &core.RetryFlowOptions{NothingUndone: true})
 	look("retry flow", err)
 	_, err = rt.Flows().Cancel(ctx, "flow", nil)
 	look("cancel flow", err)

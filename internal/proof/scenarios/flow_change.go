@@ -124,7 +124,15 @@ func flowRetried(t *testing.T, h Harness) {
 	s.does("retried", "a", "b", "d", "e", "f")
 	s.wantFlow("retried", runlane.FlowFailed, "succeeded failed cancelled succeeded succeeded succeeded cancelled")
 	before := s.flow("retried")
-	options := &core.RetryFlowOptions{Number: 1}
+	for _, err := range []error{
+		errorOf(s.rt.Flows().PlanRetry(s.Context(), "retried", nil)),
+		errorOf(s.rt.Flows().Retry(s.Context(), "retried", nil)),
+	} {
+		if e := s.wantCode(err, runlane.ErrValidationFailed); !strings.Contains(e.Message, `undone by "d",`) || e.Hint == "" {
+			t.Errorf("d has undone b, and the error is %v", e)
+		}
+	}
+	options := &core.RetryFlowOptions{Number: 1, NothingUndone: true}
 	options.Reason = "the printer has paper"
 	planned, err := s.rt.Flows().PlanRetry(s.Context(), "retried", options)
 	s.must(err)

@@ -270,6 +270,8 @@ class FlowCancelBody(TypedDict, total=False):
 class FlowRetryBody(TypedDict, total=False):
     dryRun: bool
     """true: say which nodes would get new runs, and make none"""
+    nothingUndone: bool
+    """true: nodes that ran because others failed undid nothing"""
     number: int
     """the retry that is meant, retries of the flow and one more: it is made once, however often it is asked for; 0: the next"""
     reason: str
