@@ -139,10 +139,11 @@ func (s *session) perform(ctx context.Context, cmd *command, path string, args [
 		return err
 	}
 	if s.finds && !cmd.local && !s.elsewhere {
+		given := s.choice
 		if err := s.findDevState(); err != nil {
 			return err
 		}
-		if s.choice != "" && !cmd.hidden {
+		if !cmd.hidden && (s.devAbove || given != "" && given != s.choice) { // where it may surprise
 			s.note("this works on %s", s.choice)
 		}
 	}

@@ -70,10 +70,10 @@ func (s *session) findDevState() error {
 	if err != nil {
 		return nil //nolint:nilerr // a folder that was removed has no file
 	}
-	for {
+	for called := folder; ; {
 		path := filepath.Join(folder, devFolder, devStateFile)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-			s.choice = "the file of dev in " + folder
+			s.choice, s.devAbove = "the file of dev in "+folder, folder != called
 			if err := s.useDevKey(folder); err != nil {
 				return err
 			}

@@ -51,6 +51,7 @@ type session struct {
 	looksOnly bool   // the command has --dry-run
 	devKey    string // of answer tokens, made by this session of dev
 	keepsFile bool   // this session of dev works on its folder's file
+	devAbove  bool   // the file of dev is one of a folder above
 	input     func(name string) (io.ReadCloser, error)
 
 	open    Opener

@@ -235,7 +235,11 @@ func TestProject_KeepsItsRuns(t *testing.T) {
 	}
 	<-dev.ended
 
-	out, news := p.call(t, 0, binary(), "runs", "list")
+	below := &place{folder: filepath.Join(p.folder, "below"), environment: append(slices.Clone(p.environment), "RUNLANE_ENV=default")}
+	if err := os.Mkdir(below.folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out, news := below.call(t, 0, binary(), "runs", "list")
 	if !strings.Contains(out, "first") || !strings.Contains(out, "later") || !strings.Contains(news, "this works on the file of dev in ") {
 		t.Errorf("without a session:\n%s%s", out, news)
 	}

@@ -194,6 +194,7 @@ func command(arguments ...string) func(context.Context, string) error {
 func run(ctx context.Context, stdin string, arguments ...string) error {
 	var stderr bytes.Buffer
 	code := cli.Run(ctx, func(ctx context.Context) (*core.Runtime, error) { return core.Open(ctx, memlane.New(), nil) }, &cli.Options{
+		Name: "runlane",
 		Args: arguments, Stdin: strings.NewReader(stdin), Stdout: new(bytes.Buffer), Stderr: &stderr,
 		Getenv: func(string) string { return "" }, Setenv: func(string, string) error { return nil },
 		Now: func() time.Time { return noon },
