@@ -65,8 +65,14 @@ func (x *execution) lookFor(
 	if err != nil {
 		return answer, err
 	}
+	until, err := x.keptLimit(ctx, request)
+	if err != nil {
+		return answer, err
+	}
+	if !until.IsZero() { // what came when the time was over came too late, also where no worker looked in between
+		mail.Signals = slices.DeleteFunc(mail.Signals, func(s lane.Signal) bool { return !s.SentAt.Before(until) })
+	}
 	answer, answered := answerOf(request, mail)
-	until := time.Time{}
 	if !answered {
 		if until, err = x.waitLimit(ctx, request); err != nil {
 			return answer, err
@@ -220,6 +226,22 @@ func (x *execution) waitLimit(ctx context.Context, request *runlane.WaitRequest)
 		return json.Marshal(ceilMillis(x.rt.now().Add(request.Timeout)).UTC())
 	})
 	if err == nil {
+		err = opened(x, kept, &until)
+	}
+	return until, err
+}
+
+// keptLimit is the limit of a wait that an attempt has asked for before; zero for none.
+func (x *execution) keptLimit(ctx context.Context, request *runlane.WaitRequest) (until time.Time, err error) {
+	if request.Timeout <= 0 {
+		return until, nil
+	}
+	s := &x.steps
+	s.mu.Lock()
+	err = x.load(ctx)
+	kept := s.known[limitRecord(request.Name)]
+	s.mu.Unlock()
+	if err == nil && kept != nil && kept.Kind == runlane.StepKindLimit {
 		err = opened(x, kept, &until)
 	}
 	return until, err

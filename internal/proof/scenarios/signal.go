@@ -229,9 +229,9 @@ func signalLimited(t *testing.T, h Harness) {
 		t.Errorf("the limit was %s, and is %s", run.RunAt, again.RunAt)
 	}
 	s.clock.Advance(time.Hour)
+	s.signal(run.ID, approved.With(decision{By: "late"}), nil) // before any worker has looked
 	s.tick()
 	s.execute(s.get(run.ID))
-	s.signal(run.ID, approved.With(decision{By: "late"}), nil)
 	s.signal(run.ID, withdrawn.With(decision{By: "ada"}), nil)
 	s.wantStatus(s.execute(s.get(run.ID)), runlane.StatusFailed)
 	s.wantTold(got, "wait", "wait", string(runlane.ErrWaitTimedOut), string(runlane.ErrWaitTimedOut))
