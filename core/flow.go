@@ -103,7 +103,8 @@ func (rt *Runtime) StartFlow(
 		return nil, err
 	}
 	if !started.record.TendAt.IsZero() && started.record.Closed == 0 {
-		err = started.make(ctx, func(ctx context.Context, i int) error { return s.makeNode(ctx, started, i) })
+		again := started != &s.flow
+		err = started.make(ctx, again, func(ctx context.Context, i int) error { return s.makeNode(ctx, started, i) })
 		if err != nil {
 			return nil, err
 		}
@@ -318,15 +319,29 @@ func (f *flow) source(i, round int) runlane.Source {
 }
 
 // make makes the runs of this round that are missing, those that wait before those that they wait for, and records that
-// all are there. One that is found closed is left to who closed it.
-func (f *flow) make(ctx context.Context, one func(ctx context.Context, i int) error) error {
+// all are there. One that is found closed is left to who closed it. Where some were made before, again says so: they
+// are read first, or a long chain would cost the same again each time and never be whole.
+func (f *flow) make(ctx context.Context, again bool, one func(ctx context.Context, i int) error) error {
+	var there map[int]*runlane.Run
+	if again {
+		var places []int
+		for i := range f.plan.Nodes {
+			if f.plan.Nodes[i].Round == f.record.Round {
+				places = append(places, i)
+			}
+		}
+		var err error
+		if there, err = f.read(ctx, places); err != nil {
+			return err
+		}
+	}
 	for _, level := range f.levels() {
 		err := inParallel(len(level), func(n int) error {
 			i := level[n]
 			if ctx.Err() != nil {
 				return cancelled(ctx, "")
 			}
-			if f.plan.Nodes[i].Round != f.record.Round {
+			if f.plan.Nodes[i].Round != f.record.Round || there[i] != nil {
 				return nil
 			}
 			return one(ctx, i)

@@ -92,3 +92,44 @@ func all(are bool, n int) (places []int) {
 	}
 	return places
 }
+
+// creations counts the commands that make a run, and ends the caller's time with one of them.
+type creations struct {
+	lane.Storage
+
+	made, last int
+	end        context.CancelFunc
+}
+
+func (s *creations) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
+	if s.made++; s.made == s.last {
+		s.end()
+	}
+	return s.Storage.AppendRunEvents(ctx, c)
+}
+
+// A start that was interrupted makes what is missing when it is repeated, and no run of before anew: a long chain would
+// come no further within the same time.
+func TestStartFlow_Repeated_MakesWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	const nodes, before = 40, 25
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	l := memlane.New()
+	s := &creations{Storage: l.Storage, last: before, end: end}
+	l.Storage = s
+	task := runlane.NewTask[int]("work", nil)
+	rt := openStranger(t, l, task.Handle(func(context.Context, *runlane.Attempt, int) error { return nil }))
+	f := runlane.NewFlow("chain")
+	var after []runlane.Node
+	for i := range nodes {
+		after = []runlane.Node{f.Add(fmt.Sprint("node ", i), task.With(i), &runlane.NodeOptions{After: after})}
+	}
+	if _, err := rt.StartFlow(ctx, f, nil); err == nil {
+		t.Fatal("the start was not interrupted")
+	}
+	s.made, s.last = 0, -1
+	if _, err := rt.StartFlow(t.Context(), f, nil); err != nil || s.made > nodes-before+1 {
+		t.Errorf("%d runs were made, %d were missing: %v", s.made, nodes-before, err)
+	}
+}

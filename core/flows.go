@@ -324,7 +324,8 @@ func (f *Flows) Retry(ctx context.Context, id runlane.FlowID, options *RetryFlow
 	if !read.retrying() {
 		return read.state(ctx) // all its runs were made
 	}
-	if err := read.make(ctx, func(ctx context.Context, i int) error { return read.remake(ctx, by, i) }); err != nil {
+	err = read.make(ctx, begun, func(ctx context.Context, i int) error { return read.remake(ctx, by, i) })
+	if err != nil {
 		return nil, err
 	}
 	return f.again(ctx, id)
