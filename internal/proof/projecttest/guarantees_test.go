@@ -12,16 +12,15 @@ import (
 var provenDocuments = []string{"docs/guarantees.md", "docs/security.md"}
 
 var (
-	testWord   = regexp.MustCompile(`^(Test|Fuzz)[A-Z]`)
-	fuzzHeader = regexp.MustCompile(`(?m)^func (Fuzz[A-Z]\w*)\(`)
+	testWord = regexp.MustCompile(`^(Test|Fuzz)[A-Z]`)
 	// caseWord is a case of the conformance suites or a scenario: a long name in one word, or a sentence.
 	caseWord = regexp.MustCompile(`^([A-Z][a-z]+[A-Z0-9]\w{12,}|[a-z]+( [^ ]+){2,})$`)
 )
 
 // provenFaults are names of tests that are not there, and rows whose column of tests names none.
-func provenFaults(document string, column int, n named) (faults []string) {
+func provenFaults(document string, column int, p proofs) (faults []string) {
 	for _, name := range quotedName.FindAllStringSubmatch(document, -1) {
-		if (testWord.MatchString(name[1]) || caseWord.MatchString(name[1])) && !n.has(name[1]) {
+		if (testWord.MatchString(name[1]) || caseWord.MatchString(name[1])) && !p.has(name[1]) {
 			faults = append(faults, name[1]+" does not exist")
 		}
 	}
@@ -29,7 +28,7 @@ func provenFaults(document string, column int, n named) (faults []string) {
 		if len(cells) <= column {
 			continue // a table of another form
 		}
-		proven := slices.ContainsFunc(quotedName.FindAllStringSubmatch(cells[column], -1), func(name []string) bool { return n.has(name[1]) })
+		proven := slices.ContainsFunc(quotedName.FindAllStringSubmatch(cells[column], -1), func(name []string) bool { return p.has(name[1]) })
 		if !proven {
 			faults = append(faults, fmt.Sprintf("%q names no test", cells[0]))
 		}
@@ -47,24 +46,10 @@ func promises(document, heading string) (rows []string) {
 	return rows
 }
 
-// everyProof is what there is to prove things: tests, and fuzz targets.
-func everyProof(t *testing.T) named {
-	t.Helper()
-	n := everyTest(t)
-	for name, text := range textFiles(t) {
-		if strings.HasSuffix(name, "_test.go") {
-			for _, target := range fuzzHeader.FindAllStringSubmatch(text, -1) {
-				n.tests[target[1]] = map[string]bool{}
-			}
-		}
-	}
-	return n
-}
-
 // Each promise has a test that attacks it, each line of the threat model one that holds it, and all of them exist.
 func TestGuarantees_EachIsAttackedByTestsThatExist(t *testing.T) {
 	t.Parallel()
-	n := everyProof(t)
+	p := everyProof(t)
 	for i, name := range provenDocuments {
 		document := read(t, name)
 		if rows := len(tableRows(document)); rows < 12 {
@@ -73,11 +58,11 @@ func TestGuarantees_EachIsAttackedByTestsThatExist(t *testing.T) {
 		column := []int{1, 3}[i]
 		if name == "docs/guarantees.md" {
 			_, document, _ = strings.Cut(document, "\n## The promises\n")
-			for _, fault := range provenFaults(read(t, name), 99, n) { // the names of the whole
+			for _, fault := range provenFaults(read(t, name), 99, p) { // the names of the whole
 				t.Errorf("%s: %s", name, fault)
 			}
 		}
-		for _, fault := range provenFaults(document, column, n) {
+		for _, fault := range provenFaults(document, column, p) {
 			t.Errorf("%s: %s", name, fault)
 		}
 	}
