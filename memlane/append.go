@@ -4,17 +4,18 @@ import (
 	"context"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
 // AppendRunEvents commits events, projection, owners, slot and outbox rows together.
 func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	r, err := s.commit(&c.Transition, c.Outbox, func(e *entry) error {
 		if c.LeaseToken != "" && (e == nil || e.state.leaseToken != c.LeaseToken) {
-			return conflict(
+			return embedded.Conflict(
 				runlane.ConflictLeaseOwnership,
 				c.Projected.ID,
 				"the lease no longer belongs to this worker",
@@ -110,7 +111,7 @@ func (s *Storage) write(
 	if e == nil {
 		e = newEntry(p)
 		e.copyEvents(t.Events)
-		if err := env.judgeCreation(e, t, at(s.now())); err != nil {
+		if err := env.judgeCreation(e, t, embedded.At(s.now())); err != nil {
 			return err
 		}
 		env.own(e)
@@ -132,10 +133,10 @@ func (s *Storage) write(
 
 // judgeCreation returns why a run cannot be made, or takes the slot that it begins with. now is the storage's clock: an
 // import makes runs of a past in which a key had an owner that is over by now.
-func (env *environment) judgeCreation(e *entry, t *lane.Transition, now millis) error {
+func (env *environment) judgeCreation(e *entry, t *lane.Transition, now embedded.Millis) error {
 	e.created = e.events[0].body.(*runlane.RunCreated) // which it is, by Transition.Validate
 	if field := e.contradicts(t.Projected); field != "" {
-		return violation(e.id, "projected run and run.created differ in %s", field)
+		return embedded.Violation(e.id, "projected run and run.created differ in %s", field)
 	}
 	if err := env.judgeOwners(e, max(now, e.events[0].at)); err != nil {
 		return err
@@ -152,9 +153,9 @@ func judgeSequence(e *entry, t *lane.Transition) error {
 	}
 	switch {
 	case sequence != t.ExpectedSequence:
-		return conflict(runlane.ConflictEventSequence, t.Projected.ID, "the run has moved on")
-	case e != nil && e.state.createdAt != at(t.Projected.CreatedAt):
-		return conflict(runlane.ConflictEventSequence, t.Projected.ID, "the id belongs to another run by now")
+		return embedded.Conflict(runlane.ConflictEventSequence, t.Projected.ID, "the run has moved on")
+	case e != nil && e.state.createdAt != embedded.At(t.Projected.CreatedAt):
+		return embedded.Conflict(runlane.ConflictEventSequence, t.Projected.ID, "the id belongs to another run by now")
 	default:
 		return nil
 	}
@@ -172,7 +173,7 @@ func judgeCommand(e *entry, t *lane.Transition) error {
 		return nil
 	}
 	if field := e.contradicts(t.Projected); field != "" {
-		return violation(t.Projected.ID, "projected run has another %s than the stored one", field)
+		return embedded.Violation(t.Projected.ID, "projected run has another %s than the stored one", field)
 	}
 	return nil
 }
@@ -184,7 +185,7 @@ func (e *entry) apply(t *lane.Transition, initial lane.InitialOutbox, r *receipt
 	for i := range added {
 		switch body := added[i].body.(type) {
 		case *runlane.RunLeaseClaimed:
-			e.firstPublished = absent // what is published later is for another wait
+			e.firstPublished = embedded.Absent // what is published later is for another wait
 		case *runlane.RunResumed:
 			if e.liveRow() != nil { // it is for the time that the run waited for
 				e.withdrawRows(t.ExpectedSequence + int64(i) + 1)
@@ -196,7 +197,7 @@ func (e *entry) apply(t *lane.Transition, initial lane.InitialOutbox, r *receipt
 				continue
 			}
 			made := e.addRow(t.ExpectedSequence+int64(i)+1, &body.Delivery, added[i].at, initial, token)
-			r.commit.Outbox = append(r.commit.Outbox, e.message(made, eventID(e.id, made.sequence)))
+			r.commit.Outbox = append(r.commit.Outbox, e.message(made, embedded.EventID(e.id, made.sequence)))
 		}
 	}
 }

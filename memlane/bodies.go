@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 )
 
 // bodyRoom is preallocated memory for one body of each type that simple runs have. Other bodies are allocated
@@ -64,6 +65,6 @@ func (room *bodyRoom) copyBody(body runlane.EventBody) runlane.EventBody {
 
 func round(times ...*time.Time) {
 	for _, t := range times {
-		*t = whole(*t)
+		*t = embedded.At(*t).Time()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -29,7 +30,7 @@ func (e *entry) leave(p *runlane.Run) bool {
 
 // BeginCall puts a call beside a run.
 func (s *Storage) BeginCall(ctx context.Context, c *lane.CallCommand) (*lane.RunCall, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.Validate(); err != nil {
@@ -38,11 +39,11 @@ func (s *Storage) BeginCall(ctx context.Context, c *lane.CallCommand) (*lane.Run
 	h, env := s.lockRun(c.Environment, c.RunID)
 	defer h.unlock()
 	e := env.run(c.RunID)
-	if e == nil || e.view().state.createdAt != at(c.CreatedAt) {
-		return nil, notFound(c.RunID)
+	if e == nil || e.view().state.createdAt != embedded.At(c.CreatedAt) {
+		return nil, embedded.NotFound(c.RunID)
 	}
 	if e.view().state.leaseToken != c.LeaseToken {
-		return nil, conflict(runlane.ConflictLeaseOwnership, c.RunID, "the lease no longer belongs to this worker")
+		return nil, embedded.Conflict(runlane.ConflictLeaseOwnership, c.RunID, "the lease no longer belongs to this worker")
 	}
 	if kept := e.called()[c.Call.Name]; kept != nil {
 		return new(*kept), nil
@@ -54,21 +55,21 @@ func (s *Storage) BeginCall(ctx context.Context, c *lane.CallCommand) (*lane.Run
 		e.shard.calls[e.id] = map[string]*lane.RunCall{}
 	}
 	kept := c.Call
-	kept.At = whole(kept.At)
+	kept.At = runlane.UTCMillis(kept.At)
 	e.called()[kept.Name] = &kept
 	return new(kept), nil
 }
 
 // ReadCalls returns the calls of a run.
 func (s *Storage) ReadCalls(ctx context.Context, q *lane.CallQuery) (*lane.CallsRead, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	h, env := s.lockRun(q.Environment, q.RunID)
 	defer h.unlock()
 	e := env.run(q.RunID)
 	if e == nil {
-		return nil, notFound(q.RunID)
+		return nil, embedded.NotFound(q.RunID)
 	}
 	read := &lane.CallsRead{Run: e.view().project(false), Untold: e.untold()}
 	for name, kept := range e.called() {
@@ -87,7 +88,7 @@ func (s *Storage) ListRunsToTell(ctx context.Context, q *lane.DueQuery) (*runlan
 
 // TellEnd tells an end once. It concerns two runs, so everything is locked.
 func (s *Storage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.Validate(); err != nil {
@@ -127,14 +128,14 @@ func (s *Storage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commi
 // judgeTelling returns why an end cannot be told.
 func (env *environment) judgeTelling(c *lane.TellCommand) error {
 	e := env.run(c.RunID)
-	if e == nil || !e.untold() || e.view().state.createdAt != at(c.CreatedAt) {
+	if e == nil || !e.untold() || e.view().state.createdAt != embedded.At(c.CreatedAt) {
 		return c.NotTold()
 	}
 	if c.To == nil {
 		return nil
 	}
 	to := env.run(c.To.RunID)
-	if to == nil || to.view().state.createdAt != at(c.To.CreatedAt) {
+	if to == nil || to.view().state.createdAt != embedded.At(c.To.CreatedAt) {
 		return c.NotTold()
 	}
 	kept, known := to.called()[c.To.Name], to.view().state
@@ -164,7 +165,7 @@ func (env *environment) needed(e *entry) bool {
 		return false
 	}
 	caller := env.run(source.RunID)
-	return caller != nil && caller.unpacked != nil && caller.state.createdAt == at(source.CreatedAt) &&
+	return caller != nil && caller.unpacked != nil && caller.state.createdAt == embedded.At(source.CreatedAt) &&
 		caller.state.status.Active()
 }
 

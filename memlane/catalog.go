@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -13,14 +14,14 @@ var _ lane.TaskCatalog = (*Storage)(nil)
 
 // PutTask keeps a task's definition.
 func (s *Storage) PutTask(ctx context.Context, c *lane.PutTaskCommand) error {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return err
 	}
 	if err := c.Validate(); err != nil {
 		return err
 	}
 	record := c.Record
-	record.SeenAt = whole(record.SeenAt)
+	record.SeenAt = runlane.UTCMillis(record.SeenAt)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	env := s.open(c.Environment)
@@ -33,11 +34,11 @@ func (s *Storage) PutTask(ctx context.Context, c *lane.PutTaskCommand) error {
 
 // ListTasks pages the definitions by id.
 func (s *Storage) ListTasks(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lane.TaskRecord], error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	scope := newScope("ListTasks", q.Environment)
-	limit, after, err := openPage(q, scope)
+	scope := embedded.NewScope("ListTasks", q.Environment)
+	limit, after, err := embedded.OpenPage(q, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -49,14 +50,14 @@ func (s *Storage) ListTasks(ctx context.Context, q *lane.PageQuery) (*runlane.Pa
 		return page, nil
 	}
 	for id, record := range env.tasks {
-		if after == nil || string(id) > string(after.id) {
+		if after == nil || string(id) > after.ID {
 			page.Items = append(page.Items, record)
 		}
 	}
 	slices.SortFunc(page.Items, func(a, b lane.TaskRecord) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	if len(page.Items) > limit {
 		page.Items = slices.Clone(page.Items[:limit])
-		page.Next = scope.cursor(0, position{id: runlane.RunID(page.Items[limit-1].ID)})
+		page.Next = scope.Cursor(embedded.Position{ID: string(page.Items[limit-1].ID)})
 	}
 	return page, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -26,11 +27,11 @@ const (
 // Check pages through the runs of an environment by id and returns what breaks the invariants. It reads everything
 // under the lock: it is for tests and diagnosis.
 func (s *Storage) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lane.Violation], error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	scope := newScope("Check", q.Environment)
-	limit, after, err := openPage(q, scope)
+	scope := embedded.NewScope("Check", q.Environment)
+	limit, after, err := embedded.OpenPage(q, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +44,7 @@ func (s *Storage) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[l
 	}
 	ids := env.ids()
 	if after != nil {
-		index, found := slices.BinarySearch(ids, after.id)
+		index, found := slices.BinarySearch(ids, runlane.RunID(after.ID))
 		if found {
 			index++
 		}
@@ -53,7 +54,7 @@ func (s *Storage) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[l
 	}
 	for i, id := range ids {
 		if i == limit {
-			page.Next = scope.cursor(0, position{id: ids[i-1]})
+			page.Next = scope.Cursor(embedded.Position{ID: string(ids[i-1])})
 			break
 		}
 		page.Items = append(page.Items, env.checkRun(env.run(id))...)
@@ -159,8 +160,8 @@ func (env *environment) checkRun(e *entry) []lane.Violation {
 	known := e.view()
 	run := known.project(true)
 	due, listed := dueOf(run)
-	if !listed || e.due.set == nil || e.due.at != at(due) {
-		broken(ruleDue, "a %s run, due at %s, lies at %s", run.Status, due, e.due.at.time())
+	if !listed || e.due.set == nil || e.due.at != embedded.At(due) {
+		broken(ruleDue, "a %s run, due at %s, lies at %s", run.Status, due, e.due.at.Time())
 	} else if _, _, ok := e.due.set.find(item{e.due.at, e}); !ok {
 		broken(ruleDue, "the index of a %s run does not hold it", run.Status)
 	} else if k, _ := kindOf(run.Status, run.Waiting); e.due.set.kind != k || !e.listedBySource(known.created) {

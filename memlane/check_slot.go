@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 )
 
 // ruleSlots does not compare slots with limits, because no limit is stored: each commit was checked against the one in
@@ -28,7 +29,7 @@ func (env *environment) checkSlots(broken func(id runlane.RunID, format string, 
 			broken("", "an empty partition of queue %q is kept", key.queue)
 		}
 		for _, e := range p.holders {
-			reserved := e.state.status == runlane.StatusQueued && e.state.dispatchExpiresAt != absent
+			reserved := e.state.status == runlane.StatusQueued && e.state.dispatchExpiresAt != embedded.Absent
 			switch {
 			case env.run(e.id) != e || e.partitionKey() != key:
 				broken(e.id, "it holds a slot where it does not belong")
@@ -59,7 +60,7 @@ func (env *environment) checkSlot(e, known *entry, run *runlane.Run, broken func
 		to = place{&p.wanting, since}
 	}
 	if known.wants != to {
-		broken("it waits for a slot from %s, not where it should", known.wants.at.time())
+		broken("it waits for a slot from %s, not where it should", known.wants.at.Time())
 	} else if to.set != nil {
 		if _, _, ok := to.set.find(item{to.at, e}); !ok {
 			broken("the index of runs that wait for a slot does not hold it")

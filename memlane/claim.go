@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
 // ClaimRunLease gives a worker the run when it is runnable at c.At.
 func (s *Storage) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.Acquisition, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	return acquisition(s.commit(&c.Transition, lane.InitialOutbox{}, nil, func(env *environment, e *entry) error {
@@ -30,46 +31,46 @@ func judgeClaim(e *entry, c *lane.ClaimCommand) error {
 	lease, ok := c.Events[0].Body.(*runlane.RunLeaseClaimed)
 	switch {
 	case e == nil || !ok || p.Status != runlane.StatusRunning:
-		return violation(p.ID, "a claim begins with run.lease_claimed and leaves the run running")
+		return embedded.Violation(p.ID, "a claim begins with run.lease_claimed and leaves the run running")
 	case lease.Lease.Token == "" || lease.Lease.Token != p.Lease.Token || lease.Lease.WorkerID != p.Lease.WorkerID:
-		return violation(p.ID, "the claimed lease is not that of the projected run")
+		return embedded.Violation(p.ID, "the claimed lease is not that of the projected run")
 	case c.Slot && !c.Queue.Bounded():
-		return violation(p.ID, "a slot of queue %q, which is not bounded", p.Queue)
+		return embedded.Violation(p.ID, "a slot of queue %q, which is not bounded", p.Queue)
 	}
 	for _, ev := range c.Events[1:] {
 		if ev.Type() != runlane.EventStarted {
-			return violation(p.ID, "a claim carries %s besides run.lease_claimed", ev.Type())
+			return embedded.Violation(p.ID, "a claim carries %s besides run.lease_claimed", ev.Type())
 		}
 	}
-	if !e.runnable(at(c.At)) {
+	if !e.runnable(embedded.At(c.At)) {
 		return lostRace(lane.LostEligibility)
 	}
 	return nil
 }
 
 // runnable reports whether a worker may take the run at now.
-func (e *entry) runnable(now millis) bool {
+func (e *entry) runnable(now embedded.Millis) bool {
 	at, ok := e.runnableAt()
 	return ok && at <= now
 }
 
 // HeartbeatRunLease extends the lease of its owner.
 func (s *Storage) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatCommand) (*lane.Commit, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	r, err := s.commit(&c.Transition, lane.InitialOutbox{}, func(e *entry) error {
 		if len(c.Events) != 1 || e == nil {
-			return violation(c.Projected.ID, "a heartbeat is one run.lease_heartbeat of an existing run")
+			return embedded.Violation(c.Projected.ID, "a heartbeat is one run.lease_heartbeat of an existing run")
 		}
 		beat, ok := c.Events[0].Body.(*runlane.RunLeaseHeartbeat)
 		switch {
 		case !ok:
-			return violation(c.Projected.ID, "a heartbeat is one run.lease_heartbeat of an existing run")
+			return embedded.Violation(c.Projected.ID, "a heartbeat is one run.lease_heartbeat of an existing run")
 		case beat.Lease.Token == "" || beat.Lease.Token != e.state.leaseToken:
-			return conflict(runlane.ConflictLeaseOwnership, e.id, "the lease no longer belongs to this worker")
+			return embedded.Conflict(runlane.ConflictLeaseOwnership, e.id, "the lease no longer belongs to this worker")
 		case beat.Lease.Token != c.Projected.Lease.Token:
-			return violation(c.Projected.ID, "the heartbeat's lease is not that of the projected run")
+			return embedded.Violation(c.Projected.ID, "the heartbeat's lease is not that of the projected run")
 		}
 		return nil
 	}, nil)
@@ -81,20 +82,20 @@ func (s *Storage) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatComman
 
 // ReleaseRunLease verifies that the token no longer owns the run.
 func (s *Storage) ReleaseRunLease(ctx context.Context, c *lane.ReleaseCommand) error {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return err
 	}
 	if c.LeaseToken == "" {
-		return violation(c.RunID, "a release names the lease's token")
+		return embedded.Violation(c.RunID, "a release names the lease's token")
 	}
 	h, env := s.lockRun(c.Environment, c.RunID)
 	defer h.unlock()
 	e := env.run(c.RunID)
 	switch {
 	case e == nil:
-		return notFound(c.RunID)
+		return embedded.NotFound(c.RunID)
 	case e.unpacked != nil && e.state.leaseToken == c.LeaseToken:
-		return conflict(
+		return embedded.Conflict(
 			runlane.ConflictLeaseOwnership,
 			e.id,
 			"the lease is still held: append the attempt's outcome first",

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -11,7 +12,7 @@ var _ lane.RunCounter = (*Storage)(nil)
 
 // CountRuns implements lane.RunCounter by the sizes of lists.
 func (s *Storage) CountRuns(ctx context.Context, q *lane.CountQuery) (*lane.RunCounts, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	counts := &lane.RunCounts{}
@@ -22,13 +23,13 @@ func (s *Storage) CountRuns(ctx context.Context, q *lane.CountQuery) (*lane.RunC
 		return counts, nil
 	}
 	for _, set := range env.lists(&choice{of: active, queue: q.Queue}) {
-		until := at(q.At)
+		until := embedded.At(q.At)
 		switch status := set.kind.is(); {
 		case status.Owned():
 			counts.Owned += set.size
 			continue
 		case status == runlane.StatusQueued:
-			until = at(q.QueuedAt)
+			until = embedded.At(q.QueuedAt)
 		}
 		block, index := set.seek(position{at: until + 1})
 		due := index
@@ -37,11 +38,11 @@ func (s *Storage) CountRuns(ctx context.Context, q *lane.CountQuery) (*lane.RunC
 		}
 		if due > 0 {
 			first := set.blocks[0][0]
-			counts.Saw(true, due, first.at.time(), first.entry.id)
+			counts.Saw(true, due, first.at.Time(), first.entry.id)
 		}
 		if due < set.size {
 			next := set.blocks[block][index]
-			counts.Saw(false, set.size-due, next.at.time(), next.entry.id)
+			counts.Saw(false, set.size-due, next.at.Time(), next.entry.id)
 		}
 	}
 	for key, p := range env.partitions {
@@ -49,7 +50,7 @@ func (s *Storage) CountRuns(ctx context.Context, q *lane.CountQuery) (*lane.RunC
 			continue
 		}
 		for _, e := range p.holders {
-			if !e.owned() && e.occupies(at(q.At)) {
+			if !e.owned() && e.occupies(embedded.At(q.At)) {
 				counts.Reserved++
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -11,11 +12,11 @@ import (
 func (s *Storage) ListDeadLetters(
 	ctx context.Context, q *lane.DeadLetterQuery,
 ) (*runlane.Page[runlane.DeadLetter], error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	scope := newScope("ListDeadLetters", q.Environment, string(q.Queue))
-	limit, after, err := openPage(&q.PageQuery, scope)
+	scope := embedded.NewScope("ListDeadLetters", q.Environment, string(q.Queue))
+	limit, after, err := embedded.OpenPage(&q.PageQuery, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -25,26 +26,26 @@ func (s *Storage) ListDeadLetters(
 	if env == nil {
 		return &runlane.Page[runlane.DeadLetter]{}, nil
 	}
-	return fillPage(ascend(env.sets(dead), after.place()), scope, limit, 0, func(i item) (runlane.DeadLetter, verdict) {
+	return embedded.FillPage(ascend(env.sets(dead), placeOf(after)).pop, scope, limit, 0, func(i item) (runlane.DeadLetter, embedded.Verdict, error) {
 		e := i.entry
 		if q.Queue != "" && e.created.Queue != q.Queue {
-			return runlane.DeadLetter{}, skip
+			return runlane.DeadLetter{}, embedded.Skip, nil
 		}
 		r := e.liveRow()
 		return runlane.DeadLetter{
 			RunID:    e.id,
-			OutboxID: eventID(e.id, r.sequence),
+			OutboxID: embedded.EventID(e.id, r.sequence),
 			Queue:    e.created.Queue,
 			Attempts: r.attempts,
 			Failure:  r.failure.Clone(),
-			Since:    r.since.time(),
-		}, take
-	}), nil
+			Since:    r.since.Time(),
+		}, embedded.Take, nil
+	})
 }
 
 // RequeueDeadLetters makes rows pending again, due at once, as if they had never been tried.
 func (s *Storage) RequeueDeadLetters(ctx context.Context, c *lane.RequeueCommand) (requeued int, err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return 0, err
 	}
 	s.mu.Lock()
@@ -58,7 +59,7 @@ func (s *Storage) RequeueDeadLetters(ctx context.Context, c *lane.RequeueCommand
 		if r == nil || r != e.liveRow() || r.status != lane.OutboxDeadLettered {
 			continue
 		}
-		r.status, r.attempts, r.failure, r.availableAt = lane.OutboxPending, 0, nil, at(c.At)
+		r.status, r.attempts, r.failure, r.availableAt = lane.OutboxPending, 0, nil, embedded.At(c.At)
 		env.reindex(e)
 		requeued++
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -15,11 +16,11 @@ func (s *Storage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runl
 	left := room{q: q}
 	return s.scan(ctx, "ListRunnableRuns", q, func(k kind) bool {
 		return k.is().Active() && k.is() != runlane.StatusCancellationRequested
-	}, nil, func(env *environment, e *entry, _ *lane.RunRef) verdict {
+	}, nil, func(env *environment, e *entry, _ *lane.RunRef) embedded.Verdict {
 		if !left.allows(env, e) {
-			return skip
+			return embedded.Skip
 		}
-		return take
+		return embedded.Take
 	})
 }
 
@@ -28,18 +29,18 @@ func (s *Storage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runl
 func (s *Storage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsNeedingDelivery", q, func(k kind) bool {
 		return k.is().Waiting() || k.is() == runlane.StatusRunning
-	}, nil, func(_ *environment, e *entry, ref *lane.RunRef) verdict {
+	}, nil, func(_ *environment, e *entry, ref *lane.RunRef) embedded.Verdict {
 		r := e.liveRow()
 		switch {
-		case boundedPolicy(q, e.created.Queue).Bounded():
-			return skip
+		case embedded.BoundedPolicy(q, e.created.Queue).Bounded():
+			return embedded.Skip
 		case r == nil || r.status == lane.OutboxPublished:
-			return take
+			return embedded.Take
 		case r.dead():
-			return skip
+			return embedded.Skip
 		default:
-			ref.OutboxID = eventID(e.id, r.sequence)
-			return take
+			ref.OutboxID = embedded.EventID(e.id, r.sequence)
+			return embedded.Take
 		}
 	})
 }
@@ -50,11 +51,11 @@ func (s *Storage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery)
 func (s *Storage) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsNeedingRedelivery", q, nil, func(ix *indexes) []*ordered {
 		return []*ordered{&ix.redeliveries, &ix.undelivered}
-	}, func(_ *environment, e *entry, _ *lane.RunRef) verdict {
-		if boundedPolicy(q, e.created.Queue).Bounded() {
-			return skip
+	}, func(_ *environment, e *entry, _ *lane.RunRef) embedded.Verdict {
+		if embedded.BoundedPolicy(q, e.created.Queue).Bounded() {
+			return embedded.Skip
 		}
-		return take
+		return embedded.Take
 	})
 }
 
@@ -70,19 +71,19 @@ func (s *Storage) ListRunsNeedingCancellationFinalization(
 // a row.
 func (s *Storage) scan(
 	ctx context.Context, method string, q *lane.DueQuery, of func(kind) bool, others func(*indexes) []*ordered,
-	refine func(*environment, *entry, *lane.RunRef) verdict,
+	refine func(*environment, *entry, *lane.RunRef) embedded.Verdict,
 ) (*runlane.Page[lane.RunRef], error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	scope := newScope(method, q.Environment, dueFilter(q)...)
-	limit, after, err := openPage(&q.PageQuery, scope)
+	scope := embedded.NewScope(method, q.Environment, embedded.DueFilter(q)...)
+	limit, after, err := embedded.OpenPage(&q.PageQuery, scope)
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	env, now := s.find(q.Environment), at(q.At)
+	env, now := s.find(q.Environment), embedded.At(q.At)
 	if env == nil {
 		return &runlane.Page[lane.RunRef]{}, nil
 	}
@@ -92,22 +93,22 @@ func (s *Storage) scan(
 	} else {
 		sets = env.sets(others)
 	}
-	return fillPage(ascend(sets, after.place()), scope, limit, 0, func(i item) (lane.RunRef, verdict) {
+	return embedded.FillPage(ascend(sets, placeOf(after)).pop, scope, limit, 0, func(i item) (lane.RunRef, embedded.Verdict, error) {
 		i.entry = i.entry.view() // of a finished run, which may be packed
 		e := i.entry
 		switch {
 		case i.at > now:
-			return lane.RunRef{}, stop
+			return lane.RunRef{}, embedded.Stop, nil
 		case !q.Wants(e.created.Queue) || e.underway(now, q.Patience):
-			return lane.RunRef{}, skip
+			return lane.RunRef{}, embedded.Skip, nil
 		}
 		ref := i.ref()
 		if refine == nil {
-			return ref, take
+			return ref, embedded.Take, nil
 		}
 		v := refine(env, e, &ref)
-		return ref, v
-	}), nil
+		return ref, v, nil
+	})
 }
 
 // ref is the run as scans show it.
@@ -118,34 +119,15 @@ func (i item) ref() lane.RunRef {
 		Queue:          e.created.Queue,
 		ConcurrencyKey: e.created.ConcurrencyKey,
 		Status:         e.state.status,
-		AvailableAt:    i.at.time(),
+		AvailableAt:    i.at.Time(),
 		Sequence:       e.state.sequence,
 	}
-}
-
-// dueFilter is the part of the query that a cursor is bound to. The instant is not part of it: it moves while a caller
-// pages.
-func dueFilter(q *lane.DueQuery) []string {
-	var parts []string
-	for _, queue := range q.Queues {
-		parts = append(parts, "queue", string(queue))
-	}
-	if q.Queues != nil && len(q.Queues) == 0 {
-		parts = append(parts, "no queue")
-	}
-	for _, queue := range q.Without {
-		parts = append(parts, "without", string(queue))
-	}
-	for _, queue := range q.Bounded {
-		parts = append(parts, "bounded", string(queue.Name))
-	}
-	return parts
 }
 
 // wait is what a wakeup on its way is for: since when, and whether a timer of the transport sends it.
 type wait struct {
 	kind waitKind
-	due  millis
+	due  embedded.Millis
 }
 
 type waitKind byte
@@ -177,7 +159,7 @@ func (e *entry) awaited() wait {
 		if r := e.liveRow(); r != nil && r.status == lane.OutboxPublished {
 			return wait{wakeupUnderway, r.since}
 		}
-		if s.waiting.Timed() && s.runAt.since(s.updatedAt) <= longestDelay {
+		if s.waiting.Timed() && s.runAt.Since(s.updatedAt) <= longestDelay {
 			return wait{delayedWakeup, s.runAt}
 		}
 	case s.status.Owned():
@@ -191,19 +173,19 @@ func (e *entry) awaited() wait {
 // wakeup's due time.
 func (e *entry) wakeupOf(c *lane.ClaimCommand) wait {
 	awaited := e.awaited()
-	if !c.ByWakeup || awaited.due > at(c.Projected.Lease.ExpiresAt) {
+	if !c.ByWakeup || awaited.due > embedded.At(c.Projected.Lease.ExpiresAt) {
 		return wait{}
 	}
 	return awaited
 }
 
 // underway reports whether, within the query's patience, a wakeup is on its way to the run or a worker answered one.
-func (e *entry) underway(now millis, patience lane.Patience) bool {
+func (e *entry) underway(now embedded.Millis, patience lane.Patience) bool {
 	switch awaited := e.awaited(); awaited.kind {
 	case wakeupUnderway:
-		return awaited.due > now.add(-patience.Queued)
+		return awaited.due > now.Add(-patience.Queued)
 	case delayedWakeup:
-		return !slices.Contains(patience.Undelayed, e.created.Queue) && awaited.due > now.add(-patience.ShortWait)
+		return !slices.Contains(patience.Undelayed, e.created.Queue) && awaited.due > now.Add(-patience.ShortWait)
 	default:
 		return false
 	}

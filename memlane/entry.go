@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 )
 
 // entry is one run. It holds instants as millis and each payload and output once, and shares no memory with commands or
@@ -27,9 +28,9 @@ type unpacked struct {
 	state   state
 	events  []event
 
-	rows           []row  // deliveries: the latest one, before it those superseded under a claim
-	firstPublished millis // of this wait for a worker; a claim clears it
-	woken          wait   // the wakeup that the present owner's claim answered
+	rows           []row           // deliveries: the latest one, before it those superseded under a claim
+	firstPublished embedded.Millis // of this wait for a worker; a claim clears it
+	woken          wait            // the wakeup that the present owner's claim answered
 
 	delivery    place // among the deliveries to publish, published or given up
 	undelivered place // among the queued runs that no delivery brings to a worker
@@ -54,12 +55,12 @@ type state struct {
 	sequence                        int64
 	counters                        runlane.Counters
 	output                          []byte
-	runAt, startedAt, finishedAt    millis
-	dispatchedAt, dispatchExpiresAt millis
-	createdAt, updatedAt            millis
+	runAt, startedAt, finishedAt    embedded.Millis
+	dispatchedAt, dispatchExpiresAt embedded.Millis
+	createdAt, updatedAt            embedded.Millis
 	failure                         *runlane.Failure
 	leaseToken, leaseWorker         string
-	leaseExpiresAt                  millis
+	leaseExpiresAt                  embedded.Millis
 	traceCarrier, meta              map[string]string
 	waiting                         *runlane.Waiting // never of a finished run; never changed
 }
@@ -69,7 +70,7 @@ var unpackedPool = sync.Pool{New: func() any { return new(unpacked) }}
 
 func newUnpacked() *unpacked {
 	l := unpackedPool.Get().(*unpacked)
-	l.firstPublished = absent
+	l.firstPublished = embedded.Absent
 	l.events, l.rows = l.eventRoom[:0], l.rowRoom[:0]
 	l.room = bodyRoom{
 		created:   &l.createdRoom,
@@ -89,10 +90,10 @@ func newEntry(p *runlane.Run) *entry {
 func (e *entry) keep(p *runlane.Run) {
 	s := &e.state
 	s.status, s.sequence, s.counters = p.Status, p.EventSequence, p.Counters
-	s.runAt, s.startedAt, s.finishedAt = at(p.RunAt), at(p.StartedAt), at(p.FinishedAt)
-	s.dispatchedAt, s.dispatchExpiresAt = at(p.DispatchedAt), at(p.DispatchExpiresAt)
-	s.createdAt, s.updatedAt = at(p.CreatedAt), at(p.UpdatedAt)
-	s.leaseToken, s.leaseWorker, s.leaseExpiresAt = p.Lease.Token, p.Lease.WorkerID, at(p.Lease.ExpiresAt)
+	s.runAt, s.startedAt, s.finishedAt = embedded.At(p.RunAt), embedded.At(p.StartedAt), embedded.At(p.FinishedAt)
+	s.dispatchedAt, s.dispatchExpiresAt = embedded.At(p.DispatchedAt), embedded.At(p.DispatchExpiresAt)
+	s.createdAt, s.updatedAt = embedded.At(p.CreatedAt), embedded.At(p.UpdatedAt)
+	s.leaseToken, s.leaseWorker, s.leaseExpiresAt = p.Lease.Token, p.Lease.WorkerID, embedded.At(p.Lease.ExpiresAt)
 	if !bytes.Equal(s.output, p.Output) {
 		s.output = bytes.Clone(p.Output)
 	}
@@ -133,10 +134,10 @@ func (e *entry) contradicts(p *runlane.Run) string {
 		return "singleton key"
 	case p.Source.Type != c.Source.Type || p.Source.RunID != c.Source.RunID ||
 		p.Source.ScheduleID != c.Source.ScheduleID ||
-		p.Source.Call != c.Source.Call || at(p.Source.CreatedAt) != at(c.Source.CreatedAt) ||
+		p.Source.Call != c.Source.Call || embedded.At(p.Source.CreatedAt) != embedded.At(c.Source.CreatedAt) ||
 		p.Source.FlowID != c.Source.FlowID || p.Source.Node != c.Source.Node ||
 		p.Source.Round != c.Source.Round ||
-		at(p.Source.FireTime) != at(c.Source.FireTime):
+		embedded.At(p.Source.FireTime) != embedded.At(c.Source.FireTime):
 		return "source"
 	default:
 		return ""
@@ -163,15 +164,15 @@ func (e *entry) fill(run *runlane.Run) {
 		Status:            s.status,
 		EventSequence:     s.sequence,
 		Counters:          s.counters,
-		RunAt:             s.runAt.time(),
-		StartedAt:         s.startedAt.time(),
-		FinishedAt:        s.finishedAt.time(),
-		DispatchedAt:      s.dispatchedAt.time(),
-		DispatchExpiresAt: s.dispatchExpiresAt.time(),
+		RunAt:             s.runAt.Time(),
+		StartedAt:         s.startedAt.Time(),
+		FinishedAt:        s.finishedAt.Time(),
+		DispatchedAt:      s.dispatchedAt.Time(),
+		DispatchExpiresAt: s.dispatchExpiresAt.Time(),
 		Lease: runlane.Lease{
 			Token:     s.leaseToken,
 			WorkerID:  s.leaseWorker,
-			ExpiresAt: s.leaseExpiresAt.time(),
+			ExpiresAt: s.leaseExpiresAt.Time(),
 		},
 		Waiting:        s.waiting,
 		ConcurrencyKey: c.ConcurrencyKey,
@@ -183,8 +184,8 @@ func (e *entry) fill(run *runlane.Run) {
 		Meta:           s.meta,
 		Payload:        c.Payload,
 		Output:         s.output,
-		CreatedAt:      s.createdAt.time(),
-		UpdatedAt:      s.updatedAt.time(),
+		CreatedAt:      s.createdAt.Time(),
+		UpdatedAt:      s.updatedAt.Time(),
 	}
 	if s.failure != nil {
 		run.Failure = *s.failure
@@ -214,12 +215,12 @@ func (e *entry) summary() runlane.RunSummary {
 		Counters:   s.counters,
 		Waiting:    s.waiting.Clone(),
 		Source:     c.Source,
-		RunAt:      s.runAt.time(),
-		CreatedAt:  s.createdAt.time(),
-		FinishedAt: s.finishedAt.time(),
+		RunAt:      s.runAt.Time(),
+		CreatedAt:  s.createdAt.Time(),
+		FinishedAt: s.finishedAt.Time(),
 
 		ConcurrencyKey:    c.ConcurrencyKey,
-		DispatchExpiresAt: s.dispatchExpiresAt.time(),
+		DispatchExpiresAt: s.dispatchExpiresAt.Time(),
 	}
 	if s.failure != nil {
 		summary.FailureCode = s.failure.Code

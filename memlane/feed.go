@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -44,7 +45,7 @@ func (f *feed) note(e *entry, t *lane.Transition) {
 		item: lane.FeedItem{
 			Position:  lane.FeedPosition{Number: f.last, Tag: f.tag},
 			RunID:     e.id,
-			CreatedAt: e.state.createdAt.time(),
+			CreatedAt: e.state.createdAt.Time(),
 			First:     t.ExpectedSequence + 1,
 			Last:      t.ExpectedSequence + int64(len(t.Events)),
 		},
@@ -53,7 +54,7 @@ func (f *feed) note(e *entry, t *lane.Transition) {
 
 // BeginFeed implements lane.Feed. It waits for commits under way: those are not in the feed.
 func (s *Storage) BeginFeed(ctx context.Context) (lane.FeedPosition, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return lane.FeedPosition{}, err
 	}
 	h := s.lockAll()
@@ -66,7 +67,7 @@ func (s *Storage) BeginFeed(ctx context.Context) (lane.FeedPosition, error) {
 
 // ReadFeed implements lane.Feed.
 func (s *Storage) ReadFeed(ctx context.Context, q *lane.FeedQuery) (*lane.FeedPage, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	f := &s.feed

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -20,7 +21,7 @@ func (env *environment) flow(id runlane.FlowID) *lane.FlowRecord {
 
 // PutFlow writes the record of a flow, or removes it, if its version is still what the caller read.
 func (s *Storage) PutFlow(ctx context.Context, c *lane.FlowCommand) (*lane.FlowRecord, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.Validate(); err != nil {
@@ -32,7 +33,7 @@ func (s *Storage) PutFlow(ctx context.Context, c *lane.FlowCommand) (*lane.FlowR
 	if known != nil {
 		version = known.Version
 	}
-	if version != c.Flow.Version || known != nil && at(known.CreatedAt) != at(c.Flow.CreatedAt) && !c.Remove {
+	if version != c.Flow.Version || known != nil && embedded.At(known.CreatedAt) != embedded.At(c.Flow.CreatedAt) && !c.Remove {
 		return nil, c.Changed()
 	}
 	env := s.open(c.Environment)
@@ -55,7 +56,7 @@ func (s *Storage) PutFlow(ctx context.Context, c *lane.FlowCommand) (*lane.FlowR
 
 // GetFlow returns the record.
 func (s *Storage) GetFlow(ctx context.Context, q *lane.FlowRead) (*lane.FlowRecord, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	if err := q.FlowID.Validate(); err != nil {
@@ -78,11 +79,11 @@ func (s *Storage) GetFlow(ctx context.Context, q *lane.FlowRead) (*lane.FlowReco
 
 // ListFlows pages records without their plans.
 func (s *Storage) ListFlows(ctx context.Context, q *lane.FlowQuery) (*runlane.Page[lane.FlowRecord], error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	scope := newScope("ListFlows", q.Environment, fmt.Sprint(q.Finished, at(q.Before)))
-	limit, after, err := openPage(&q.PageQuery, scope)
+	scope := embedded.NewScope("ListFlows", q.Environment, fmt.Sprint(q.Finished, embedded.At(q.Before)))
+	limit, after, err := embedded.OpenPage(&q.PageQuery, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +95,7 @@ func (s *Storage) ListFlows(ctx context.Context, q *lane.FlowQuery) (*runlane.Pa
 		return page, nil
 	}
 	for _, known := range env.flows {
-		if !listed(q, known) || after != nil && compareFlows(flowPosition(q, known), after.position) <= 0 {
+		if !listed(q, known) || after != nil && compareFlows(flowPosition(q, known), *after) <= 0 {
 			continue
 		}
 		shown := *known
@@ -106,7 +107,7 @@ func (s *Storage) ListFlows(ctx context.Context, q *lane.FlowQuery) (*runlane.Pa
 	})
 	if len(page.Items) > limit {
 		page.Items = slices.Clone(page.Items[:limit])
-		page.Next = scope.cursor(0, flowPosition(q, &page.Items[limit-1]))
+		page.Next = scope.Cursor(flowPosition(q, &page.Items[limit-1]))
 	}
 	return page, nil
 }
@@ -126,24 +127,24 @@ func listed(q *lane.FlowQuery, f *lane.FlowRecord) bool {
 }
 
 // flowPosition is the place of a flow in its list: by id, by when it is to be tended, or by when it finished.
-func flowPosition(q *lane.FlowQuery, f *lane.FlowRecord) position {
-	p := position{id: runlane.RunID(f.ID)}
+func flowPosition(q *lane.FlowQuery, f *lane.FlowRecord) embedded.Position {
+	p := embedded.Position{ID: string(f.ID)}
 	switch {
 	case f.Finished():
-		p.at = at(f.FinishedAt)
+		p.At = embedded.At(f.FinishedAt)
 	case !q.Before.IsZero():
-		p.at = -at(f.TendAt) // the soonest first
+		p.At = -embedded.At(f.TendAt) // the soonest first
 	}
 	return p
 }
 
 // compareFlows orders places, the latest first.
-func compareFlows(a, b position) int {
-	return cmp.Or(cmp.Compare(b.at, a.at), cmp.Compare(a.id, b.id))
+func compareFlows(a, b embedded.Position) int {
+	return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(a.ID, b.ID))
 }
 
 // inFlow reports a node of a flow that has not finished.
 func (env *environment) inFlow(source *runlane.Source) bool {
 	f := env.flow(source.FlowID)
-	return source.Type == runlane.SourceFlow && f != nil && !f.Finished() && at(f.CreatedAt) == at(source.CreatedAt)
+	return source.Type == runlane.SourceFlow && f != nil && !f.Finished() && embedded.At(f.CreatedAt) == embedded.At(source.CreatedAt)
 }

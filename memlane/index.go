@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -31,7 +32,7 @@ type indexes struct {
 // place is where a run lies in one of the indexes.
 type place struct {
 	set *ordered // nil: nowhere
-	at  millis
+	at  embedded.Millis
 }
 
 // move puts the run somewhere else, or nowhere.
@@ -89,7 +90,7 @@ func (e *entry) deliveryPlace() place {
 	case lane.OutboxClaimed:
 		return place{&ix.unpublished, r.claimUntil}
 	case lane.OutboxPublished:
-		if e.state.status != runlane.StatusQueued || e.state.dispatchExpiresAt != absent {
+		if e.state.status != runlane.StatusQueued || e.state.dispatchExpiresAt != embedded.Absent {
 			return place{} // the scan of due waits finds a scheduled run, the end of its reservation a reserved one
 		}
 		return place{&ix.redeliveries, e.redeliverAt(r)}
@@ -107,7 +108,7 @@ func (e *entry) undeliveredPlace() place {
 	switch r := e.liveRow(); {
 	case r == nil:
 		return place{&e.shard.indexes.undelivered, e.queuedSince()}
-	case e.state.dispatchExpiresAt != absent && !r.dead():
+	case e.state.dispatchExpiresAt != embedded.Absent && !r.dead():
 		return place{&e.shard.indexes.undelivered, e.state.dispatchExpiresAt}
 	default:
 		return place{}
@@ -122,7 +123,7 @@ const (
 
 // redeliverAt is 10 minutes after the first publication, 20 after the second, 40 after the third, at most 6 hours. The
 // time since the first publication tells how many there were.
-func (e *entry) redeliverAt(r *row) millis {
-	waited := r.since.since(e.firstPublished)
-	return r.since.add(min(waited+firstRedelivery, longestRedelivery))
+func (e *entry) redeliverAt(r *row) embedded.Millis {
+	waited := r.since.Since(e.firstPublished)
+	return r.since.Add(min(waited+firstRedelivery, longestRedelivery))
 }

@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 )
 
 // ordered is a set of runs in time order, ties in id order: a sorted list cut into blocks, so that neither adding at
@@ -19,19 +20,32 @@ type ordered struct {
 
 // item is a run at the instant by which it is ordered.
 type item struct {
-	at    millis
+	at    embedded.Millis
 	entry *entry
 }
 
 // position is a place in the order, between items or on one.
 type position struct {
-	at millis
+	at embedded.Millis
 	id runlane.RunID
 }
 
 const blockSize = 256
 
 func (i item) position() position { return position{i.at, i.entry.id} }
+
+// Place is where a page of a part of a list ends that has the item last.
+func (i item) Place(part byte) embedded.Position {
+	return embedded.Position{Part: part, At: i.at, ID: string(i.entry.id)}
+}
+
+// placeOf is where a cursor resumes, nil at the beginning.
+func placeOf(after *embedded.Position) *position {
+	if after == nil {
+		return nil
+	}
+	return &position{after.At, runlane.RunID(after.ID)}
+}
 
 func (p position) compare(other position) int {
 	if p.at != other.at {
@@ -185,6 +199,14 @@ func (w *walk) peek() (found item, ok bool) {
 		return item{}, false
 	}
 	return w.at(w.heap[0]), true
+}
+
+// pop returns the next item and passes over it. The error is for storages that read.
+func (w *walk) pop() (found item, ok bool, err error) {
+	if found, ok = w.peek(); ok {
+		w.advance()
+	}
+	return found, ok, nil
 }
 
 // advance passes over the item that peek returned.

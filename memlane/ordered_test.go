@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
+	"pgregory.net/rapid"
 )
 
 // The sorted slice is the model: slow, and obviously right.
@@ -38,7 +38,7 @@ func TestOrdered_BehavesLikeASortedSlice(t *testing.T) {
 				model = slices.Delete(model, n, n+1)
 				continue
 			}
-			i := item{millis(rapid.Int64Range(0, spread).Draw(t, "at")), entries[rapid.IntRange(0, len(entries)-1).Draw(t, "entry")]}
+			i := item{embedded.Millis(rapid.Int64Range(0, spread).Draw(t, "at")), entries[rapid.IntRange(0, len(entries)-1).Draw(t, "entry")]}
 			if n, there := find(i); !there {
 				set.insert(i)
 				model = slices.Insert(model, n, i)
@@ -53,7 +53,7 @@ func TestOrdered_BehavesLikeASortedSlice(t *testing.T) {
 		slices.Reverse(backwards)
 		same(t, "downwards", backwards, all(descend(sets, nil)))
 
-		from := position{millis(rapid.Int64Range(-1, spread+1).Draw(t, "from")), entries[rapid.IntRange(0, len(entries)-1).Draw(t, "from")].id}
+		from := position{embedded.Millis(rapid.Int64Range(-1, spread+1).Draw(t, "from")), entries[rapid.IntRange(0, len(entries)-1).Draw(t, "from")].id}
 		n, there := slices.BinarySearchFunc(model, from, func(m item, p position) int { return m.position().compare(p) })
 		before, behind := model[:n], model[n:]
 		if there {
@@ -71,7 +71,7 @@ func TestWalk_MergesSetsInOrder(t *testing.T) {
 	var sets [3]ordered
 	var want []item
 	for n := range 700 {
-		i := item{millis(n / 2), &entry{id: runlane.RunID(fmt.Sprintf("run_%04d", n))}}
+		i := item{embedded.Millis(n / 2), &entry{id: runlane.RunID(fmt.Sprintf("run_%04d", n))}}
 		sets[n%3].insert(i)
 		want = append(want, i)
 	}

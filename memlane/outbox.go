@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -17,10 +18,10 @@ type row struct {
 	status      lane.OutboxStatus
 	attempts    int
 	token       uint64 // of the latest claim
-	requestedAt millis
-	availableAt millis
-	claimUntil  millis
-	since       millis // when it was published or given up
+	requestedAt embedded.Millis
+	availableAt embedded.Millis
+	claimUntil  embedded.Millis
+	since       embedded.Millis // when it was published or given up
 	failure     *runlane.Failure
 }
 
@@ -40,15 +41,15 @@ func (r *row) holds(text string) bool {
 // addRow makes the row of a delivery request. It supersedes every earlier row. Earlier rows stay only while a publisher
 // holds them and may still mark them.
 func (e *entry) addRow(
-	sequence int64, d *runlane.Delivery, occurred millis, initial lane.InitialOutbox, token func() uint64,
+	sequence int64, d *runlane.Delivery, occurred embedded.Millis, initial lane.InitialOutbox, token func() uint64,
 ) *row {
 	e.rows = slices.DeleteFunc(e.rows, func(r row) bool { return r.status != lane.OutboxClaimed })
 	r := row{
 		sequence:    sequence,
 		status:      lane.OutboxPending,
-		requestedAt: at(d.RequestedAt),
-		availableAt: at(d.AvailableAt),
-		claimUntil:  absent,
+		requestedAt: embedded.At(d.RequestedAt),
+		availableAt: embedded.At(d.AvailableAt),
+		claimUntil:  embedded.Absent,
 	}
 	switch {
 	case r.availableAt > occurred: // for later: always pending
@@ -56,7 +57,7 @@ func (e *entry) addRow(
 		r.status, r.since = lane.OutboxPublished, occurred
 		e.published(occurred)
 	case !initial.ClaimUntil.IsZero():
-		r.status, r.claimUntil, r.token = lane.OutboxClaimed, at(initial.ClaimUntil), token()
+		r.status, r.claimUntil, r.token = lane.OutboxClaimed, embedded.At(initial.ClaimUntil), token()
 	}
 	e.rows = append(e.rows, r)
 	return &e.rows[len(e.rows)-1]
@@ -69,7 +70,7 @@ const outboxWithdrawn lane.OutboxStatus = "withdrawn"
 // withdrawRows supersedes every row and makes none that could be due.
 func (e *entry) withdrawRows(sequence int64) {
 	e.rows = slices.DeleteFunc(e.rows, func(r row) bool { return r.status != lane.OutboxClaimed })
-	e.rows = append(e.rows, row{sequence: sequence, status: outboxWithdrawn, claimUntil: absent})
+	e.rows = append(e.rows, row{sequence: sequence, status: outboxWithdrawn, claimUntil: embedded.Absent})
 }
 
 // liveRow is the only row of a run that can be due: the latest one, while the run is queued or scheduled. Every way out
@@ -98,8 +99,8 @@ func (e *entry) dropMarked() {
 	})
 }
 
-func (e *entry) published(now millis) {
-	if e.firstPublished == absent {
+func (e *entry) published(now embedded.Millis) {
+	if e.firstPublished == embedded.Absent {
 		e.firstPublished = now
 	}
 }
@@ -111,19 +112,19 @@ func (e *entry) message(r *row, id string) lane.OutboxMessage {
 		Wakeup: lane.Wakeup{
 			RunKey:       lane.RunKey{Environment: e.environment, RunID: e.id},
 			Queue:        e.created.Queue,
-			RequestedAt:  r.requestedAt.time(),
+			RequestedAt:  r.requestedAt.Time(),
 			TraceCarrier: maps.Clone(e.state.traceCarrier),
 		},
 		GroupKey:    e.created.ConcurrencyKey,
 		Status:      r.status,
 		Attempts:    r.attempts,
-		AvailableAt: r.availableAt.time(),
+		AvailableAt: r.availableAt.Time(),
 	}
 	if m.GroupKey == "" {
 		m.GroupKey = string(e.id)
 	}
 	if r.status == lane.OutboxClaimed {
-		m.ClaimToken, m.ClaimUntil = tokenText(r.token), r.claimUntil.time()
+		m.ClaimToken, m.ClaimUntil = tokenText(r.token), r.claimUntil.Time()
 	}
 	if r.failure != nil {
 		m.Failure = r.failure.Clone()
@@ -133,7 +134,7 @@ func (e *entry) message(r *row, id string) lane.OutboxMessage {
 
 // ClaimOutboxMessages gives the caller due rows to publish.
 func (s *Storage) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxCommand) ([]lane.OutboxMessage, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	page := lane.PageQuery{Limit: c.Limit}
@@ -142,11 +143,11 @@ func (s *Storage) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxCo
 		return nil, err
 	}
 	if !c.ClaimUntil.After(c.At) {
-		return nil, violation("", "a claim until %s made at %s is over at once", c.ClaimUntil, c.At)
+		return nil, embedded.Violation("", "a claim until %s made at %s is over at once", c.ClaimUntil, c.At)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	env, now := s.find(c.Environment), at(c.At)
+	env, now := s.find(c.Environment), embedded.At(c.At)
 	if env == nil {
 		return nil, nil
 	}
@@ -159,15 +160,15 @@ func (s *Storage) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxCo
 	var messages []lane.OutboxMessage
 	for _, e := range due {
 		r := e.liveRow()
-		r.status, r.token, r.claimUntil = lane.OutboxClaimed, s.nextToken(), at(c.ClaimUntil)
+		r.status, r.token, r.claimUntil = lane.OutboxClaimed, s.nextToken(), embedded.At(c.ClaimUntil)
 		env.reindex(e)
-		messages = append(messages, e.message(r, eventID(e.id, r.sequence)))
+		messages = append(messages, e.message(r, embedded.EventID(e.id, r.sequence)))
 	}
 	return messages, nil
 }
 
 // dueRows are the runs whose live rows are due, in due order.
-func (env *environment) dueRows(now millis, c *lane.ClaimOutboxCommand, limit int) []*entry {
+func (env *environment) dueRows(now embedded.Millis, c *lane.ClaimOutboxCommand, limit int) []*entry {
 	var due []*entry
 	for w := ascend(env.sets(unpublished), nil); len(due) < limit; w.advance() {
 		next, ok := w.peek()
@@ -183,7 +184,7 @@ func (env *environment) dueRows(now millis, c *lane.ClaimOutboxCommand, limit in
 }
 
 // dueAmong are those of the given rows that are live and due, and no others.
-func (env *environment) dueAmong(ids []string, now millis, limit int) []*entry {
+func (env *environment) dueAmong(ids []string, now embedded.Millis, limit int) []*entry {
 	var due []*entry
 	chosen := map[*entry]bool{}
 	for _, id := range ids {
@@ -200,7 +201,7 @@ func (env *environment) dueAmong(ids []string, now millis, limit int) []*entry {
 
 // row finds a row by its id, nil when it is gone.
 func (env *environment) row(id string) (*entry, *row) {
-	runID, sequence, ok := parseEventID(id)
+	runID, sequence, ok := embedded.ParseEventID(id)
 	e := env.run(runID)
 	if !ok || e == nil || e.unpacked == nil { // the rows of a packed run are settled
 		return nil, nil
@@ -215,7 +216,7 @@ func (env *environment) row(id string) (*entry, *row) {
 
 // MarkOutboxMessagesPublished acknowledges rows.
 func (s *Storage) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPublishedCommand) error {
-	now := at(c.At)
+	now := embedded.At(c.At)
 	return mark(
 		ctx,
 		s,
@@ -234,14 +235,14 @@ func (s *Storage) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkP
 // MarkOutboxMessagesFailed records failures.
 func (s *Storage) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailedCommand) error {
 	return mark(ctx, s, c.Environment, c.Messages, failureRef, func(_ *entry, r *row, f lane.OutboxFailure) {
-		r.status, r.attempts, r.availableAt = lane.OutboxFailed, f.Attempts, at(f.NextAvailableAt)
+		r.status, r.attempts, r.availableAt = lane.OutboxFailed, f.Attempts, embedded.At(f.NextAvailableAt)
 		r.fail(f.Failure)
 	})
 }
 
 // MarkOutboxMessagesDeadLettered gives rows up.
 func (s *Storage) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.MarkDeadLetteredCommand) error {
-	now := at(c.At)
+	now := embedded.At(c.At)
 	return mark(ctx, s, c.Environment, c.Messages, failureRef, func(_ *entry, r *row, f lane.OutboxFailure) {
 		r.status, r.attempts, r.since = lane.OutboxDeadLettered, f.Attempts, now
 		r.fail(f.Failure)
@@ -250,7 +251,7 @@ func (s *Storage) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.Ma
 
 // markOne reports whether the claim was still in force.
 func (s *Storage) markOne(name runlane.Environment, marked lane.OutboxRef, apply func(*entry, *row)) bool {
-	id, _, ok := parseEventID(marked.ID)
+	id, _, ok := embedded.ParseEventID(marked.ID)
 	if !ok {
 		return false
 	}
@@ -280,7 +281,7 @@ func mark[M any](
 	ctx context.Context, s *Storage, name runlane.Environment, messages []M,
 	ref func(M) lane.OutboxRef, apply func(e *entry, r *row, m M),
 ) error {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return err
 	}
 	var stale []string

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -18,30 +19,30 @@ type owner struct{ run *entry }
 
 // retains reports whether the run still owns its idempotency key at now. An active run always does. A failed one never;
 // a successful or cancelled one until its time to live, counted from creation, is over.
-func (e *entry) retains(now millis) bool {
+func (e *entry) retains(now embedded.Millis) bool {
 	switch policy := e.created.Retention; {
 	case e.state.status.Active():
 		return true
 	case e.state.status == runlane.StatusFailed, policy.WhileActive, policy.TTL <= 0:
 		return false
 	default:
-		return now < e.state.createdAt.add(policy.TTL)
+		return now < e.state.createdAt.Add(policy.TTL)
 	}
 }
 
 // judgeOwners tells which key of a new run has an owner already. The idempotency key is checked before the singleton
 // key.
-func (env *environment) judgeOwners(e *entry, now millis) error {
+func (env *environment) judgeOwners(e *entry, now embedded.Millis) error {
 	idempotency := scopedKey{e.created.TaskID, e.created.IdempotencyKey}
 	singleton := scopedKey{e.created.TaskID, e.created.SingletonKey}
 	if idempotency.key != "" {
 		if holder := env.idempotency[idempotency]; holder != nil && holder.run.view().retains(now) {
-			return conflict(runlane.ConflictIdempotencyKey, holder.run.id, "another run owns the idempotency key")
+			return embedded.Conflict(runlane.ConflictIdempotencyKey, holder.run.id, "another run owns the idempotency key")
 		}
 	}
 	if singleton.key != "" {
 		if holder := env.singletons[singleton]; holder != nil {
-			return conflict(runlane.ConflictSingletonKey, holder.id, "another active run owns the singleton key")
+			return embedded.Conflict(runlane.ConflictSingletonKey, holder.id, "another active run owns the singleton key")
 		}
 	}
 	return nil
@@ -72,10 +73,10 @@ func (env *environment) disown(e *entry) {
 
 // GetRunByIdempotencyKey returns the owner of the key, and changes nothing.
 func (s *Storage) GetRunByIdempotencyKey(ctx context.Context, key lane.OwnerKey) (*runlane.Run, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	now := at(s.now())
+	now := embedded.At(s.now())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if env := s.find(key.Environment); env != nil {
@@ -85,12 +86,12 @@ func (s *Storage) GetRunByIdempotencyKey(ctx context.Context, key lane.OwnerKey)
 			}
 		}
 	}
-	return nil, noOwner("idempotency")
+	return nil, embedded.NoOwner("idempotency")
 }
 
 // GetRunBySingletonKey returns the active run that owns the key.
 func (s *Storage) GetRunBySingletonKey(ctx context.Context, key lane.OwnerKey) (*runlane.Run, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -100,28 +101,28 @@ func (s *Storage) GetRunBySingletonKey(ctx context.Context, key lane.OwnerKey) (
 			return holder.project(true), nil
 		}
 	}
-	return nil, noOwner("singleton")
+	return nil, embedded.NoOwner("singleton")
 }
 
 // ResetIdempotencyKey frees the key of a finished run.
 func (s *Storage) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) error {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return err
 	}
-	now := at(s.now())
+	now := embedded.At(s.now())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	env := s.find(key.Environment)
 	if env == nil {
-		return noOwner("idempotency")
+		return embedded.NoOwner("idempotency")
 	}
 	scoped := scopedKey{key.TaskID, key.Key}
 	holder := env.idempotency[scoped]
 	if holder == nil || !holder.run.view().retains(now) {
-		return noOwner("idempotency")
+		return embedded.NoOwner("idempotency")
 	}
 	if holder.run.unpacked != nil && holder.run.state.status.Active() {
-		return conflict(
+		return embedded.Conflict(
 			runlane.ConflictIdempotencyKey,
 			holder.run.id,
 			"the run that owns the idempotency key is still active",
@@ -129,12 +130,4 @@ func (s *Storage) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) er
 	}
 	delete(env.idempotency, scoped)
 	return nil
-}
-
-// noOwner does not repeat the key: keys are often made of personal data.
-func noOwner(what string) error {
-	return &runlane.Error{
-		Code: runlane.ErrRunNotFound, Message: "no run owns the " + what + " key",
-		Hint: "check the task and the key; the owner may have finished, or its retention may be over",
-	}
 }

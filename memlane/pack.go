@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -12,7 +13,7 @@ import (
 // occurs again (a queue, a worker, a token) is written once.
 type packer struct {
 	b     []byte
-	base  millis // instants are written as distances from it
+	base  embedded.Millis // instants are written as distances from it
 	texts []string
 }
 
@@ -77,9 +78,9 @@ func (p *packer) flag(is bool) {
 }
 
 // instant is 0 for none: a distance is never written as 0.
-func (p *packer) instant(m millis) {
+func (p *packer) instant(m embedded.Millis) {
 	switch distance := int64(m - p.base); {
-	case m == absent:
+	case m == embedded.Absent:
 		p.number(0)
 	case distance >= 0:
 		p.number(distance + 1)
@@ -151,8 +152,8 @@ func (p *packer) state(s *state) {
 }
 
 // instants are all that a projection has.
-func (s *state) instants() [8]*millis {
-	return [...]*millis{
+func (s *state) instants() [8]*embedded.Millis {
+	return [...]*embedded.Millis{
 		&s.runAt, &s.startedAt, &s.finishedAt, &s.dispatchedAt, &s.dispatchExpiresAt, &s.createdAt, &s.updatedAt,
 		&s.leaseExpiresAt,
 	}
@@ -162,7 +163,7 @@ func (p *packer) created(c *runlane.RunCreated) {
 	p.text(string(c.TaskID))
 	p.text(string(c.Queue))
 	p.bytes(c.Payload)
-	p.instant(at(c.RunAt))
+	p.instant(embedded.At(c.RunAt))
 	p.text(c.ConcurrencyKey)
 	p.text(c.IdempotencyKey)
 	p.flag(c.Retention.WhileActive)
@@ -171,19 +172,19 @@ func (p *packer) created(c *runlane.RunCreated) {
 	p.text(string(c.Source.Type))
 	p.text(string(c.Source.RunID))
 	p.text(string(c.Source.ScheduleID))
-	p.instant(at(c.Source.FireTime))
+	p.instant(embedded.At(c.Source.FireTime))
 	switch c.Source.Type {
 	case runlane.SourceCall:
 		p.text(c.Source.Call)
 		p.number(int64(c.Source.Depth))
-		p.instant(at(c.Source.CreatedAt))
+		p.instant(embedded.At(c.Source.CreatedAt))
 	case runlane.SourceFlow:
 		p.text(string(c.Source.FlowID))
 		p.text(c.Source.Node)
 		p.number(int64(c.Source.Round))
-		p.instant(at(c.Source.CreatedAt))
+		p.instant(embedded.At(c.Source.CreatedAt))
 	case runlane.SourceRerun, runlane.SourceManualRetry:
-		p.instant(at(c.Source.CreatedAt))
+		p.instant(embedded.At(c.Source.CreatedAt))
 	case runlane.SourceTrigger, runlane.SourceSchedule: // theirs stands above
 	}
 }
@@ -238,9 +239,9 @@ func (p *packer) body(body runlane.EventBody) {
 		p.text(string(d.Environment))
 		p.text(string(d.RunID))
 		p.text(string(d.Queue))
-		p.instant(at(d.AvailableAt))
-		p.instant(at(d.RequestedAt))
-		p.instant(at(d.DispatchExpiresAt))
+		p.instant(embedded.At(d.AvailableAt))
+		p.instant(embedded.At(d.RequestedAt))
+		p.instant(embedded.At(d.DispatchExpiresAt))
 		p.texted(d.TraceCarrier)
 	case *runlane.RunLeaseClaimed:
 		p.lease(&b.Lease)
@@ -257,10 +258,10 @@ func (p *packer) body(body runlane.EventBody) {
 	case *runlane.RunRetryScheduled:
 		p.number(int64(b.Attempt))
 		p.failure(&b.Failure)
-		p.instant(at(b.RetryAt))
+		p.instant(embedded.At(b.RetryAt))
 	case *runlane.RunReleased:
 		p.number(int64(b.Attempt))
-		p.instant(at(b.ResumeAt))
+		p.instant(embedded.At(b.ResumeAt))
 		p.text(b.Reason)
 	case *runlane.RunResumed:
 		p.text(b.Reason)
@@ -277,7 +278,7 @@ func (p *packer) body(body runlane.EventBody) {
 func (p *packer) lease(l *runlane.Lease) {
 	p.text(l.Token)
 	p.text(l.WorkerID)
-	p.instant(at(l.ExpiresAt))
+	p.instant(embedded.At(l.ExpiresAt))
 }
 
 func (p *packer) failure(f *runlane.Failure) {

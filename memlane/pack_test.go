@@ -7,10 +7,10 @@ import (
 	"unique"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
-
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
+	"pgregory.net/rapid"
 )
 
 // TestPack_KeepsEverything packs finished runs with any history and compares what reads return before and after.
@@ -52,7 +52,7 @@ func history(e *entry) []runlane.EventRecord {
 // drawUnpacked fills in the data of any finished run that a storage could hold, likely or not.
 func drawUnpacked(t *rapid.T, l *unpacked) {
 	text := rapid.OneOf(rapid.SampledFrom([]string{"", "a", "test", "run_1", "succeeded", "system"}), rapid.String())
-	whole := rapid.OneOf(rapid.Just(time.Time{}), rapid.Map(rapid.Int64Range(-1e12, 1e13), func(m int64) time.Time { return millis(m).time() }))
+	whole := rapid.OneOf(rapid.Just(time.Time{}), rapid.Map(rapid.Int64Range(-1e12, 1e13), func(m int64) time.Time { return embedded.Millis(m).Time() }))
 	data := rapid.OneOf(rapid.Just([]byte(nil)), rapid.SliceOfN(rapid.Byte(), 0, 300))
 	maps := rapid.OneOf(rapid.Just(map[string]string(nil)), rapid.MapOfN(text, text, 0, 5))
 	count := rapid.IntRange(0, 1<<40)
@@ -63,12 +63,12 @@ func drawUnpacked(t *rapid.T, l *unpacked) {
 		return runlane.Lease{Token: text.Draw(t, "token"), WorkerID: text.Draw(t, "worker"), ExpiresAt: whole.Draw(t, "expires")}
 	})
 	valid := rapid.SampledFrom([]string{"", "a", "approval", "ä"}) // what JSON keeps
-	released := rapid.Map(rapid.Int64Range(0, 1e13-1), func(m int64) time.Time { return millis(m).time() })
+	released := rapid.Map(rapid.Int64Range(0, 1e13-1), func(m int64) time.Time { return embedded.Millis(m).Time() })
 	waits := rapid.OneOf(rapid.Just((*runlane.Waiting)(nil)), rapid.Custom(func(t *rapid.T) *runlane.Waiting {
 		return &runlane.Waiting{
 			For: []runlane.WaitingFor{runlane.WaitingFor(valid.Draw(t, "for"))}, Names: []string{valid.Draw(t, "name")},
 			All: rapid.Bool().Draw(t, "all"), Need: rapid.IntRange(0, 1<<40).Draw(t, "need"),
-			Until: rapid.SampledFrom([]time.Time{{}, millis(1_700_000_000_123).time()}).Draw(t, "until"), Prompt: valid.Draw(t, "prompt"),
+			Until: rapid.SampledFrom([]time.Time{{}, embedded.Millis(1_700_000_000_123).Time()}).Draw(t, "until"), Prompt: valid.Draw(t, "prompt"),
 		}
 	}))
 	bodies := []func() runlane.EventBody{
@@ -128,14 +128,14 @@ func drawUnpacked(t *rapid.T, l *unpacked) {
 	s.output, s.traceCarrier, s.meta = data.Draw(t, "output"), maps.Draw(t, "trace"), maps.Draw(t, "meta")
 	s.leaseToken, s.leaseWorker = text.Draw(t, "token"), text.Draw(t, "worker")
 	for _, m := range s.instants() {
-		*m = at(whole.Draw(t, "instant"))
+		*m = embedded.At(whole.Draw(t, "instant"))
 	}
 	if rapid.Bool().Draw(t, "failed") {
 		s.failure = new(failure.Draw(t, "failure"))
 	}
 	for i := range rapid.IntRange(1, 20).Draw(t, "events") {
 		ev := event{
-			at:    at(whole.Draw(t, "at")),
+			at:    embedded.At(whole.Draw(t, "at")),
 			actor: unique.Make(runlane.Actor{Type: runlane.ActorType(text.Draw(t, "actor")), ID: text.Draw(t, "actor id")}), body: l.created,
 		}
 		if i > 0 {
@@ -167,7 +167,7 @@ func TestLives_AreEmptyWhenUsedAgain(t *testing.T) {
 	t.Parallel()
 	for n := range 100 {
 		e := &entry{id: runlane.RunID(fmt.Sprint("run_", n)), unpacked: newUnpacked()}
-		if len(e.events) != 0 || len(e.rows) != 0 || e.created != nil || e.slot != nil || e.firstPublished != absent {
+		if len(e.events) != 0 || len(e.rows) != 0 || e.created != nil || e.slot != nil || e.firstPublished != embedded.Absent {
 			t.Fatalf("run %d began with something in it: %+v", n, e.unpacked)
 		}
 		e.created, e.state.status, e.slot = &runlane.RunCreated{}, runlane.StatusFailed, &partition{}

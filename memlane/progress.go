@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
 // PutProgress keeps the last note of a run's owner.
 func (s *Storage) PutProgress(ctx context.Context, key lane.RunKey, leaseToken string, p runlane.Progress) error {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -17,12 +18,12 @@ func (s *Storage) PutProgress(ctx context.Context, key lane.RunKey, leaseToken s
 	env := s.find(key.Environment)
 	e := env.run(key.RunID)
 	if e == nil {
-		return notFound(key.RunID)
+		return embedded.NotFound(key.RunID)
 	}
 	if !e.owned() || e.state.leaseToken != leaseToken {
-		return conflict(runlane.ConflictLeaseOwnership, key.RunID, "the lease no longer belongs to this worker")
+		return embedded.Conflict(runlane.ConflictLeaseOwnership, key.RunID, "the lease no longer belongs to this worker")
 	}
-	p.At = whole(p.At)
+	p.At = runlane.UTCMillis(p.At)
 	if p.At.Before(env.progress[key.RunID].At) {
 		return nil
 	}
@@ -35,7 +36,7 @@ func (s *Storage) PutProgress(ctx context.Context, key lane.RunKey, leaseToken s
 
 // GetProgress returns the last note.
 func (s *Storage) GetProgress(ctx context.Context, key lane.RunKey) (runlane.Progress, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return runlane.Progress{}, err
 	}
 	s.mu.Lock()

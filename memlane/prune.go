@@ -5,13 +5,14 @@ import (
 	"fmt"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
 // PruneRuns removes finished runs with their histories and owners, oldest first. One call reads no more rows than a
 // page does.
 func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.PruneProgress, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	statuses, err := c.Terminal()
@@ -22,9 +23,9 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 	if page.Limit, err = c.PruneLimit(); err != nil {
 		return nil, err
 	}
-	cutoff, now := at(c.OlderThan), at(s.now())
-	scope := newScope("PruneRuns", c.Environment, fmt.Sprint(statuses), fmt.Sprint(cutoff), fmt.Sprint(c.ReleaseOwners))
-	limit, after, err := openPage(&page, scope)
+	cutoff, now := embedded.At(c.OlderThan), embedded.At(s.now())
+	scope := embedded.NewScope("PruneRuns", c.Environment, fmt.Sprint(statuses), fmt.Sprint(cutoff), fmt.Sprint(c.ReleaseOwners))
+	limit, after, err := embedded.OpenPage(&page, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -36,28 +37,31 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 		return progress, nil
 	}
 	examined := 0
-	old := fillPage(
-		ascend(env.lists(&choice{of: ofStatus(statuses...)}), after.place()),
+	old, err := embedded.FillPage(
+		ascend(env.lists(&choice{of: ofStatus(statuses...)}), placeOf(after)).pop,
 		scope,
 		limit,
 		0,
-		func(i item) (*entry, verdict) {
+		func(i item) (*entry, embedded.Verdict, error) {
 			examined++
 			switch {
 			case i.at >= cutoff:
-				return nil, stop
+				return nil, embedded.Stop, nil
 			case i.entry.untold() || env.needed(i.entry):
-				return nil, skip
+				return nil, embedded.Skip, nil
 			case !c.ReleaseOwners && env.keepsKey(i.entry, now):
-				if examined <= maxExamined { // the row after these is counted by the next call
+				if examined <= embedded.MostExamined { // the row after these is counted by the next call
 					progress.Skipped++
 				}
-				return nil, skip
+				return nil, embedded.Skip, nil
 			default:
-				return i.entry, take
+				return i.entry, embedded.Take, nil
 			}
 		},
 	)
+	if err != nil {
+		return nil, err
+	}
 	for _, e := range old.Items { // not during the walk, whose sets must not change
 		env.remove(e)
 	}
@@ -72,7 +76,7 @@ func (env *environment) ownsKey(created *runlane.RunCreated, e *entry) bool {
 }
 
 // keepsKey reports whether pruning the run would free a key before its time.
-func (env *environment) keepsKey(e *entry, now millis) bool {
+func (env *environment) keepsKey(e *entry, now embedded.Millis) bool {
 	if len(env.idempotency) == 0 {
 		return false
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -84,10 +85,10 @@ func (r *receipt) record(t *lane.Transition) {
 	r.commit.Run, r.commit.Events = run, s.eventRoom[:0]
 	for i := range t.Events {
 		e, sequence := &t.Events[i], t.ExpectedSequence+int64(i)+1
-		record := runlane.EventRecord{ID: eventID(p.ID, sequence), Sequence: sequence, Event: runlane.Event{
+		record := runlane.EventRecord{ID: embedded.EventID(p.ID, sequence), Sequence: sequence, Event: runlane.Event{
 			RunID:        e.RunID,
 			Environment:  run.Environment,
-			OccurredAt:   whole(e.OccurredAt),
+			OccurredAt:   runlane.UTCMillis(e.OccurredAt),
 			Actor:        e.Actor,
 			Body:         s.room.copyBody(e.Body),
 			Meta:         maps.Clone(e.Meta),

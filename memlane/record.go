@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
 // KeepRecord keeps a record beside a run that is there.
 func (s *Storage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.StepRecord, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.Validate(); err != nil {
@@ -22,8 +23,8 @@ func (s *Storage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.St
 	h, env := s.lockRun(c.Environment, c.RunID)
 	defer h.unlock()
 	e := env.run(c.RunID)
-	if e == nil || e.view().state.createdAt != at(c.CreatedAt) {
-		return nil, notFound(c.RunID)
+	if e == nil || e.view().state.createdAt != embedded.At(c.CreatedAt) {
+		return nil, embedded.NotFound(c.RunID)
 	}
 	if e.shard.records == nil {
 		e.shard.records = map[runlane.RunID]map[string]*lane.StepRecord{}
@@ -43,11 +44,11 @@ func (s *Storage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.St
 
 // ListRecords pages the records by name.
 func (s *Storage) ListRecords(ctx context.Context, q *lane.RecordQuery) (*runlane.Page[lane.StepRecord], error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	scope := newScope("ListRecords", q.Environment, string(q.RunID), fmt.Sprint(at(q.CreatedAt)))
-	limit, after, err := openPage(&q.PageQuery, scope)
+	scope := embedded.NewScope("ListRecords", q.Environment, string(q.RunID), fmt.Sprint(embedded.At(q.CreatedAt)))
+	limit, after, err := embedded.OpenPage(&q.PageQuery, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -56,9 +57,9 @@ func (s *Storage) ListRecords(ctx context.Context, q *lane.RecordQuery) (*runlan
 	page := &runlane.Page[lane.StepRecord]{}
 	for _, record := range records {
 		switch {
-		case after != nil && record.Name <= string(after.id):
+		case after != nil && record.Name <= after.ID:
 		case len(page.Items) == limit:
-			page.Next = scope.cursor(0, position{id: runlane.RunID(page.Items[limit-1].Name)})
+			page.Next = scope.Cursor(embedded.Position{ID: string(page.Items[limit-1].Name)})
 			return page, nil
 		default:
 			page.Items = append(page.Items, *lane.RecordAtRest(record))
@@ -72,7 +73,7 @@ func (s *Storage) recordsOf(q *lane.RecordQuery) (records []*lane.StepRecord) {
 	h, env := s.lockRun(q.Environment, q.RunID)
 	defer h.unlock()
 	e := env.run(q.RunID)
-	if e == nil || e.view().state.createdAt != at(q.CreatedAt) {
+	if e == nil || e.view().state.createdAt != embedded.At(q.CreatedAt) {
 		return nil
 	}
 	for _, record := range e.shard.records[e.id] {

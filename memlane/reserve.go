@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -32,14 +33,14 @@ func acquisition(r *receipt, err error) (*lane.Acquisition, error) {
 
 // ReserveRunDispatch takes a slot for a run and requests its delivery.
 func (s *Storage) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) (*lane.Acquisition, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	return acquisition(s.commit(&c.Transition, c.Outbox, nil, func(env *environment, e *entry) error {
 		p, last := c.Projected, c.Events[len(c.Events)-1]
 		if e == nil || last.Type() != runlane.EventDeliveryRequested || p.Status != runlane.StatusQueued ||
 			!c.Reserves() {
-			return violation(
+			return embedded.Violation(
 				p.ID,
 				"a reservation is a run.delivery_requested of an existing run, for now and with the reservation's end",
 			)
@@ -48,7 +49,7 @@ func (s *Storage) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand
 		if !ok && e.state.status == runlane.StatusQueued { // its wakeup was given up: the operator brings it back
 			since, ok = max(e.queuedSince(), e.state.dispatchExpiresAt), true
 		}
-		now := at(c.At)
+		now := embedded.At(c.At)
 		if !ok || since > now {
 			return lostRace(lane.LostEligibility)
 		}
@@ -62,7 +63,7 @@ func (s *Storage) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand
 // claimSlot is the slot's part of a claim: whether the queue's limit lets the run start. Whether a reservation is over
 // is decided exactly at c.At; a storage that needs time for its commit has to end it earlier.
 func (env *environment) claimSlot(e *entry, c *lane.ClaimCommand) error {
-	now := at(c.At)
+	now := embedded.At(c.At)
 	switch {
 	case e.occupies(now): // it holds a slot since its reservation, or since the claim of the worker that died
 		return nil
@@ -80,23 +81,23 @@ func (env *environment) claimSlot(e *entry, c *lane.ClaimCommand) error {
 
 // admit is the slot's part of a creation. One with a reservation, or that runs at once, needs a free slot; any other
 // waits for its turn. The only instant is that of the events.
-func (env *environment) admit(e *entry, t *lane.Transition, now millis) error {
+func (env *environment) admit(e *entry, t *lane.Transition, now embedded.Millis) error {
 	if !t.Queue.Bounded() || !t.Reserves() && t.Projected.Status != runlane.StatusRunning {
 		return nil
 	}
 	if env.takeSlot(e, t.Queue.Concurrency, now) {
 		return nil
 	}
-	return conflict(runlane.ConflictQueueCapacity, e.id, "no slot of the queue is free")
+	return embedded.Conflict(runlane.ConflictQueueCapacity, e.id, "no slot of the queue is free")
 }
 
 // judgeSlots finds a command that would get round the limit.
 func judgeSlots(t *lane.Transition) error {
 	switch p := t.Projected; {
 	case t.Reserves() && !t.Queue.Bounded():
-		return violation(p.ID, "a reservation for queue %q, which is not bounded", p.Queue)
+		return embedded.Violation(p.ID, "a reservation for queue %q, which is not bounded", p.Queue)
 	case t.Reserves() && p.Status != runlane.StatusQueued:
-		return violation(p.ID, "a reservation for a run that is %s", p.Status)
+		return embedded.Violation(p.ID, "a reservation for a run that is %s", p.Status)
 	default:
 		return nil
 	}
@@ -109,7 +110,7 @@ func judgeAppend(e *entry, t *lane.Transition) error {
 		return nil
 	}
 	if t.Reserves() || p.Status == runlane.StatusRunning && e.state.status != runlane.StatusRunning {
-		return violation(p.ID, "a run of a bounded queue takes its slot through a reservation or a claim")
+		return embedded.Violation(p.ID, "a run of a bounded queue takes its slot through a reservation or a claim")
 	}
 	return nil
 }
@@ -118,11 +119,11 @@ func judgeAppend(e *entry, t *lane.Transition) error {
 // many as it has free slots. A running run whose lease is over is always returned: it may hold a slot already, and one
 // that started when there was no limit has to wait for a slot now.
 func (s *Storage) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	scope := newScope("ListRunsNeedingDispatch", q.Environment, dueFilter(q)...)
-	limit, after, err := openPage(&q.PageQuery, scope)
+	scope := embedded.NewScope("ListRunsNeedingDispatch", q.Environment, embedded.DueFilter(q)...)
+	limit, after, err := embedded.OpenPage(&q.PageQuery, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -141,21 +142,21 @@ func (s *Storage) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery)
 		return page, nil
 	}
 	var found []item
-	now := at(q.At)
+	now := embedded.At(q.At)
 	leased := env.lists(&choice{of: ofStatus(runlane.StatusRunning), wants: q.Wants})
-	for w := ascend(leased, after.place()); len(found) <= limit; w.advance() {
+	for w := ascend(leased, placeOf(after)); len(found) <= limit; w.advance() {
 		next, ok := w.peek()
 		if !ok || next.at > now {
 			break
 		}
 		queue := next.entry.created.Queue
-		if boundedPolicy(q, queue).Bounded() && q.Wants(queue) && !next.entry.underway(now, q.Patience) {
+		if embedded.BoundedPolicy(q, queue).Bounded() && q.Wants(queue) && !next.entry.underway(now, q.Patience) {
 			found = append(found, next)
 		}
 	}
 	for key, p := range env.partitions {
-		if policy := boundedPolicy(q, key.queue); policy.Bounded() && q.Wants(key.queue) {
-			found = p.candidates(found, q, policy.Concurrency, after.place(), limit+1)
+		if policy := embedded.BoundedPolicy(q, key.queue); policy.Bounded() && q.Wants(key.queue) {
+			found = p.candidates(found, q, policy.Concurrency, placeOf(after), limit+1)
 		}
 	}
 	slices.SortFunc(found, func(a, b item) int {
@@ -163,7 +164,7 @@ func (s *Storage) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery)
 	})
 	for n, i := range found {
 		if n == limit {
-			page.Next = scope.cursor(0, found[n-1].position())
+			page.Next = scope.Cursor(found[n-1].Place(0))
 			break
 		}
 		page.Items = append(page.Items, i.ref())
@@ -212,7 +213,7 @@ func (p *partition) offer(q *lane.DueQuery, limit int) (item, bool) {
 
 // candidates adds those that wait in the partition, no more than it has room for.
 func (p *partition) candidates(found []item, q *lane.DueQuery, limit int, after *position, most int) []item {
-	now := at(q.At)
+	now := embedded.At(q.At)
 	room := min(limit-p.occupied(now), most)
 	for w := ascend([]*ordered{&p.wanting}, after); room > 0; w.advance() {
 		next, ok := w.peek()
@@ -227,16 +228,6 @@ func (p *partition) candidates(found []item, q *lane.DueQuery, limit int, after 
 	return found
 }
 
-// boundedPolicy is the policy that the query has for the queue; the zero value for one without a limit.
-func boundedPolicy(q *lane.DueQuery, name runlane.QueueName) runlane.Queue {
-	for _, queue := range q.Bounded {
-		if queue.Name == name {
-			return queue
-		}
-	}
-	return runlane.Queue{}
-}
-
 // room keeps a scan from returning more runs of a partition than have slots.
 type room struct {
 	q    *lane.DueQuery
@@ -245,7 +236,7 @@ type room struct {
 
 // allows judges a run that could start now.
 func (r *room) allows(env *environment, e *entry) bool {
-	policy, now := boundedPolicy(r.q, e.created.Queue), at(r.q.At)
+	policy, now := embedded.BoundedPolicy(r.q, e.created.Queue), embedded.At(r.q.At)
 	if !policy.Bounded() || e.occupies(now) {
 		return true
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -23,7 +24,7 @@ type schedule struct {
 
 // occurrence is under a claim until it is complete: then it has runs or a reason, never both.
 type occurrence struct {
-	fire, claimUntil, keptUntil millis
+	fire, claimUntil, keptUntil embedded.Millis
 	token                       string
 	runs                        []runlane.RunID
 	skipped                     runlane.SkipReason
@@ -35,14 +36,14 @@ func (o *occurrence) completed() bool { return len(o.runs) > 0 || o.skipped != "
 
 // holds reports an occurrence that is not to be claimed: it is complete, or under a claim.
 func (o *occurrence) holds(c *lane.ClaimOccurrenceCommand) bool {
-	return o.completed() || o.claimUntil > at(c.At) && c.Trusts(o.claimUntil.time())
+	return o.completed() || o.claimUntil > embedded.At(c.At) && c.Trusts(o.claimUntil.Time())
 }
 
 // became is the occurrence in the form of lists.
 func (o *occurrence) became(id runlane.ScheduleID) runlane.Occurrence {
 	shown := runlane.Occurrence{
 		ScheduleID: id,
-		FireTime:   o.fire.time(),
+		FireTime:   o.fire.Time(),
 		Skipped:    o.skipped,
 		First:      o.first,
 		Count:      o.count,
@@ -62,15 +63,15 @@ func (env *environment) schedule(id runlane.ScheduleID) *schedule {
 }
 
 // place is where the occurrence of a fire time is, or belongs.
-func (s *schedule) place(fire millis) (index int, found bool) {
-	return slices.BinarySearchFunc(s.occurrences, fire, func(o *occurrence, fire millis) int {
+func (s *schedule) place(fire embedded.Millis) (index int, found bool) {
+	return slices.BinarySearchFunc(s.occurrences, fire, func(o *occurrence, fire embedded.Millis) int {
 		return cmp.Compare(o.fire, fire)
 	})
 }
 
 // PutSchedule writes a record if its version is still what the caller read.
 func (s *Storage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (*runlane.ScheduleRecord, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.Validate(); err != nil {
@@ -83,9 +84,9 @@ func (s *Storage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (
 	known := env.schedule(record.ID)
 	switch {
 	case known == nil && record.Version != 0:
-		return nil, occurrenceConflict("schedule %q has no record at version %d", record.ID, record.Version)
+		return nil, embedded.OccurrenceConflict("schedule %q has no record at version %d", record.ID, record.Version)
 	case known != nil && known.record.Version != record.Version:
-		return nil, occurrenceConflict(
+		return nil, embedded.OccurrenceConflict(
 			"schedule %q is at version %d, not %d",
 			record.ID,
 			known.record.Version,
@@ -118,7 +119,7 @@ func (s *Storage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (
 // caller.
 func recordAtRest(r runlane.ScheduleRecord) runlane.ScheduleRecord {
 	for _, t := range []*time.Time{&r.RegisteredAt, &r.LastEvaluated, &r.LastFire, &r.PendingFire} {
-		*t = whole(*t)
+		*t = runlane.UTCMillis(*t)
 	}
 	r.ManualRunIDs = slices.Clone(r.ManualRunIDs)
 	return r
@@ -126,7 +127,7 @@ func recordAtRest(r runlane.ScheduleRecord) runlane.ScheduleRecord {
 
 // GetSchedule returns the record.
 func (s *Storage) GetSchedule(ctx context.Context, key lane.ScheduleKey) (*runlane.ScheduleRecord, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	if err := key.ScheduleID.Validate(); err != nil {
@@ -136,7 +137,7 @@ func (s *Storage) GetSchedule(ctx context.Context, key lane.ScheduleKey) (*runla
 	defer s.mu.Unlock()
 	known := s.find(key.Environment).schedule(key.ScheduleID)
 	if known == nil {
-		return nil, scheduleNotFound(key.ScheduleID)
+		return nil, embedded.ScheduleNotFound(key.ScheduleID)
 	}
 	record := recordAtRest(known.record)
 	return &record, nil
@@ -144,11 +145,11 @@ func (s *Storage) GetSchedule(ctx context.Context, key lane.ScheduleKey) (*runla
 
 // ListSchedules pages the records by id.
 func (s *Storage) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlane.Page[runlane.ScheduleRecord], error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	scope := newScope("ListSchedules", q.Environment)
-	limit, after, err := openPage(q, scope)
+	scope := embedded.NewScope("ListSchedules", q.Environment)
+	limit, after, err := embedded.OpenPage(q, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +161,7 @@ func (s *Storage) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlan
 		return page, nil
 	}
 	for id, known := range env.schedules {
-		if after == nil || string(id) > string(after.id) {
+		if after == nil || string(id) > after.ID {
 			page.Items = append(page.Items, recordAtRest(known.record))
 		}
 	}
@@ -169,7 +170,7 @@ func (s *Storage) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlan
 	})
 	if len(page.Items) > limit {
 		page.Items = slices.Clone(page.Items[:limit])
-		page.Next = scope.cursor(0, position{id: runlane.RunID(page.Items[limit-1].ID)})
+		page.Next = scope.Cursor(embedded.Position{ID: string(page.Items[limit-1].ID)})
 	}
 	return page, nil
 }
@@ -179,7 +180,7 @@ func (s *Storage) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlan
 func (s *Storage) ClaimScheduleOccurrence(
 	ctx context.Context, c *lane.ClaimOccurrenceCommand,
 ) (*lane.OccurrenceClaim, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.Validate(); err != nil {
@@ -189,11 +190,11 @@ func (s *Storage) ClaimScheduleOccurrence(
 	defer s.mu.Unlock()
 	known := s.find(c.Environment).schedule(c.ScheduleID)
 	if known == nil {
-		return nil, scheduleNotFound(c.ScheduleID)
+		return nil, embedded.ScheduleNotFound(c.ScheduleID)
 	}
-	known.forget(at(s.now()))
-	fire := at(c.FireTime)
-	if fire <= at(known.record.LastFire) && c.Trusts(known.record.LastFire) {
+	known.forget(embedded.At(s.now()))
+	fire := embedded.At(c.FireTime)
+	if fire <= embedded.At(known.record.LastFire) && c.Trusts(known.record.LastFire) {
 		return &lane.OccurrenceClaim{Outcome: lane.LostOccurrence}, nil
 	}
 	index, found := known.place(fire)
@@ -205,13 +206,13 @@ func (s *Storage) ClaimScheduleOccurrence(
 	}
 	o := known.occurrences[index]
 	o.token = fmt.Sprintf("occurrence-%d", s.tokens.Add(1))
-	o.claimUntil = at(c.ClaimUntil)
-	o.keptUntil = max(at(s.now()), o.claimUntil).add(occurrenceKept)
+	o.claimUntil = embedded.At(c.ClaimUntil)
+	o.keptUntil = max(embedded.At(s.now()), o.claimUntil).Add(occurrenceKept)
 	return &lane.OccurrenceClaim{Outcome: lane.Acquired, Token: o.token}, nil
 }
 
 // forget removes the oldest occurrences once their time is over. The last fire stays.
-func (s *schedule) forget(now millis) {
+func (s *schedule) forget(now embedded.Millis) {
 	kept := 0
 	for kept < len(s.occurrences) && s.occurrences[kept].keptUntil <= now {
 		kept++
@@ -222,7 +223,7 @@ func (s *schedule) forget(now millis) {
 // CompleteScheduleOccurrence records the outcome of a claimed occurrence and moves the last fire forward. Repeating it
 // with the same token and the same result changes nothing and is no error.
 func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.CompleteOccurrenceCommand) error {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return err
 	}
 	if err := c.Validate(); err != nil {
@@ -232,24 +233,24 @@ func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.Comple
 	defer s.mu.Unlock()
 	known := s.find(c.Environment).schedule(c.ScheduleID)
 	if known == nil {
-		return scheduleNotFound(c.ScheduleID)
+		return embedded.ScheduleNotFound(c.ScheduleID)
 	}
-	fire := at(c.FireTime)
+	fire := embedded.At(c.FireTime)
 	index, found := known.place(fire)
 	if !found || known.occurrences[index].token != c.Token {
-		return occurrenceConflict("the occurrence is not under this claim")
+		return embedded.OccurrenceConflict("the occurrence is not under this claim")
 	}
 	o := known.occurrences[index]
 	if o.completed() {
 		if slices.Equal(o.runs, c.RunIDs) && o.skipped == c.Skipped && o.count == c.Count &&
-			o.first.Equal(whole(c.First)) {
+			o.first.Equal(runlane.UTCMillis(c.First)) {
 			return nil
 		}
-		return occurrenceConflict("the occurrence was completed with another result")
+		return embedded.OccurrenceConflict("the occurrence was completed with another result")
 	}
-	o.runs, o.skipped, o.first, o.count = slices.Clone(c.RunIDs), c.Skipped, whole(c.First), c.Count
+	o.runs, o.skipped, o.first, o.count = slices.Clone(c.RunIDs), c.Skipped, runlane.UTCMillis(c.First), c.Count
 	if c.Moves(known.record.LastFire) {
-		known.record.LastFire = fire.time()
+		known.record.LastFire = fire.Time()
 		if len(o.runs) > 0 {
 			known.record.LastRunID = o.runs[len(o.runs)-1]
 		}
@@ -262,18 +263,18 @@ func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.Comple
 func (s *Storage) ListScheduleOccurrences(
 	ctx context.Context, q *lane.OccurrenceQuery,
 ) (*runlane.Page[runlane.Occurrence], error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	if err := q.ScheduleID.Validate(); err != nil {
 		return nil, err
 	}
-	scope := newScope("ListScheduleOccurrences", q.Environment, string(q.ScheduleID), fmt.Sprint(q.SkippedOnly))
-	limit, after, err := openPage(&q.PageQuery, scope)
+	scope := embedded.NewScope("ListScheduleOccurrences", q.Environment, string(q.ScheduleID), fmt.Sprint(q.SkippedOnly))
+	limit, after, err := embedded.OpenPage(&q.PageQuery, scope)
 	if err != nil {
 		return nil, err
 	}
-	now := at(s.now())
+	now := embedded.At(s.now())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	page := &runlane.Page[runlane.Occurrence]{}
@@ -283,12 +284,12 @@ func (s *Storage) ListScheduleOccurrences(
 	}
 	behind := len(known.occurrences)
 	if after != nil {
-		behind, _ = known.place(after.at)
+		behind, _ = known.place(after.At)
 	}
 	for examined := 0; examined < behind; examined++ {
 		o := known.occurrences[behind-1-examined]
-		if len(page.Items) == limit || examined == maxExamined {
-			page.Next = scope.cursor(0, position{at: known.occurrences[behind-examined].fire})
+		if len(page.Items) == limit || examined == embedded.MostExamined {
+			page.Next = scope.Cursor(embedded.Position{At: known.occurrences[behind-examined].fire})
 			return page, nil
 		}
 		if o.completed() && o.keptUntil > now && (o.skipped != "" || !q.SkippedOnly) {
@@ -296,15 +297,4 @@ func (s *Storage) ListScheduleOccurrences(
 		}
 	}
 	return page, nil
-}
-
-func occurrenceConflict(format string, args ...any) error {
-	return conflict(runlane.ConflictScheduleOccurrence, "", fmt.Sprintf(format, args...))
-}
-
-func scheduleNotFound(id runlane.ScheduleID) error {
-	return &runlane.Error{
-		Code: runlane.ErrScheduleNotFound, Message: fmt.Sprintf("no such schedule: %q", id),
-		Hint: "check the schedule id and the environment; the first tick that knows a schedule makes its record",
-	}
 }

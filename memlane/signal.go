@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -55,21 +56,21 @@ func (e *entry) put(s *lane.Signal) {
 		m.byID[s.Name] = map[string]*lane.Signal{}
 	}
 	kept := *s
-	kept.Body, kept.SentAt = bytes.Clone(s.Body), whole(s.SentAt)
+	kept.Body, kept.SentAt = bytes.Clone(s.Body), runlane.UTCMillis(s.SentAt)
 	m.byID[s.Name][s.ID] = &kept
 	m.count++
 }
 
 // ReadMail returns what was sent to a run.
 func (s *Storage) ReadMail(ctx context.Context, q *lane.MailQuery) (*lane.Mail, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	h, env := s.lockRun(q.Environment, q.RunID)
 	defer h.unlock()
 	e := env.run(q.RunID)
 	if e == nil {
-		return nil, notFound(q.RunID)
+		return nil, embedded.NotFound(q.RunID)
 	}
 	mail := &lane.Mail{Run: e.view().project(false), Count: e.mailed()}
 	for _, name := range q.Names {
@@ -86,7 +87,7 @@ func (s *Storage) ReadMail(ctx context.Context, q *lane.MailQuery) (*lane.Mail, 
 
 // SendSignal puts a signal beside an active run.
 func (s *Storage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.Commit, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.Validate(); err != nil {
@@ -125,7 +126,7 @@ func judgeSignal(e *entry, c *lane.SignalCommand) error {
 	}
 	known := e.view().state
 	switch {
-	case known.createdAt != at(c.CreatedAt):
+	case known.createdAt != embedded.At(c.CreatedAt):
 		return lane.Moved(c.RunID)
 	case e.mail().find(c.Signal.Name, c.Signal.ID) != nil:
 		return c.Exists()

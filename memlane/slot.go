@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 )
 
 // partitionKey is what a limit counts: the runs of one concurrency key, or of the whole queue where runs have none.
@@ -35,18 +36,18 @@ func (e *entry) owned() bool {
 
 // occupies reports whether the run takes up capacity at now. The slot of an owned run does so until a commit frees it,
 // not only until a time.
-func (e *entry) occupies(now millis) bool {
+func (e *entry) occupies(now embedded.Millis) bool {
 	return e.slot != nil && (e.owned() || now < e.state.dispatchExpiresAt)
 }
 
 // reservationOver reports whether the run had a reservation and has none at now, because it ran out or another run took
 // the slot.
-func (e *entry) reservationOver(now millis) bool {
-	return e.state.dispatchExpiresAt != absent && !e.occupies(now)
+func (e *entry) reservationOver(now embedded.Millis) bool {
+	return e.state.dispatchExpiresAt != embedded.Absent && !e.occupies(now)
 }
 
 // occupied counts. p may be nil.
-func (p *partition) occupied(now millis) int {
+func (p *partition) occupied(now embedded.Millis) int {
 	n := 0
 	if p != nil {
 		for _, e := range p.holders {
@@ -61,7 +62,7 @@ func (p *partition) occupied(now millis) int {
 // takeSlot gives the run a slot, the one it has or another, and reports whether there was one. The slot of another
 // run's expired reservation is taken only if no other slot is left: that run's worker may still claim it, if its clock
 // is behind.
-func (env *environment) takeSlot(e *entry, limit int, now millis) bool {
+func (env *environment) takeSlot(e *entry, limit int, now embedded.Millis) bool {
 	if e.occupies(now) {
 		return true
 	}
@@ -102,7 +103,7 @@ func (env *environment) freeSlot(e *entry) {
 
 // settleSlot is called after a commit: only a running or a reserved run keeps a slot.
 func (env *environment) settleSlot(e *entry) {
-	reserved := e.state.status == runlane.StatusQueued && e.state.dispatchExpiresAt != absent
+	reserved := e.state.status == runlane.StatusQueued && e.state.dispatchExpiresAt != embedded.Absent
 	if !e.owned() && !reserved {
 		env.freeSlot(e)
 	}
@@ -167,7 +168,7 @@ func (env *environment) reindexWants(e *entry) {
 
 // wantsSlot is from when on the run wants a slot: queued without a live reservation, waiting and due, or running with
 // an expired lease. A run whose wakeup was given up waits for an operator instead.
-func (e *entry) wantsSlot() (since millis, ok bool) {
+func (e *entry) wantsSlot() (since embedded.Millis, ok bool) {
 	if r := e.liveRow(); r != nil && r.dead() {
 		return 0, false
 	}
@@ -179,13 +180,13 @@ func (e *entry) wantsSlot() (since millis, ok bool) {
 }
 
 // runnableAt is [runlane.Run.RunnableAt] of the run as it is kept here.
-func (e *entry) runnableAt() (at millis, ok bool) {
+func (e *entry) runnableAt() (at embedded.Millis, ok bool) {
 	s := &e.state
-	return runlane.RunnableSince(s.status, s.updatedAt, s.runAt, s.leaseExpiresAt, absent)
+	return runlane.RunnableSince(s.status, s.updatedAt, s.runAt, s.leaseExpiresAt, embedded.Absent)
 }
 
 // queuedSince is from when a queued run may be taken.
-func (e *entry) queuedSince() millis {
+func (e *entry) queuedSince() embedded.Millis {
 	since, _ := e.runnableAt()
 	return since
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -104,7 +105,7 @@ func (env *environment) run(id runlane.RunID) *entry {
 
 // GetRun returns one run as it is now.
 func (s *Storage) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	run := new(runlane.Run)
@@ -115,7 +116,7 @@ func (s *Storage) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, er
 	}
 	h.unlock()
 	if e == nil {
-		return nil, notFound(key.RunID)
+		return nil, embedded.NotFound(key.RunID)
 	}
 	own(run, true)
 	return run, nil
@@ -123,7 +124,7 @@ func (s *Storage) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, er
 
 // GetRuns returns the given runs in the caller's order, repeats included and missing ones left out.
 func (s *Storage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Run, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	runs := make([]*runlane.Run, 0, len(q.IDs))
@@ -140,22 +141,22 @@ func (s *Storage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Ru
 // InspectRun returns a run with its latest delivery, unless that was superseded, and the runs with a slot of its
 // partition. A run whose reservation is over is among them until another run takes the slot.
 func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.Inspection, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.find(q.Environment).run(q.RunID)
 	if e == nil {
-		return nil, notFound(q.RunID)
+		return nil, embedded.NotFound(q.RunID)
 	}
 	e = e.view()
 	inspection := &lane.Inspection{Run: e.project(true)}
 	if r := e.liveRow(); r != nil {
-		message := e.message(r, eventID(e.id, r.sequence))
+		message := e.message(r, embedded.EventID(e.id, r.sequence))
 		inspection.Delivery = &message
 		if r.status == lane.OutboxPublished && inspection.Run.Status == runlane.StatusQueued {
-			inspection.RedeliverAt = e.redeliverAt(r).time()
+			inspection.RedeliverAt = e.redeliverAt(r).Time()
 		}
 	}
 	if q.Queue.Bounded() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -158,14 +159,14 @@ func (t *Transport) queue(name runlane.QueueName) *queue {
 
 // PublishWakeups puts wakeups into their queues, where receivers find them at once.
 func (t *Transport) PublishWakeups(ctx context.Context, c *lane.PublishCommand) ([]lane.PublishOutcome, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	outcomes := make([]lane.PublishOutcome, len(c.Attempts))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.isClosed() {
-		return nil, unavailable()
+		return nil, embedded.TransportClosed()
 	}
 	for i := range c.Attempts {
 		outcomes[i] = t.send(&c.Attempts[i].Wakeup, 0)
@@ -178,14 +179,14 @@ func (t *Transport) MaxDelay(runlane.QueueName) time.Duration { return t.maxDela
 
 // SendWakeups keeps wakeups for their delays, then puts them into their queues.
 func (t *Transport) SendWakeups(ctx context.Context, wakeups []lane.DelayedWakeup) ([]lane.PublishOutcome, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	outcomes := make([]lane.PublishOutcome, len(wakeups))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.isClosed() {
-		return nil, unavailable()
+		return nil, embedded.TransportClosed()
 	}
 	for i := range wakeups {
 		outcomes[i] = t.send(&wakeups[i].Wakeup, wakeups[i].Delay)
@@ -228,7 +229,7 @@ func (t *Transport) send(w *lane.Wakeup, delay time.Duration) lane.PublishOutcom
 
 // Depth counts wakeups that wait, and those that handlers have or have refused and get again.
 func (t *Transport) Depth(ctx context.Context, name runlane.QueueName) (visible, inFlight int, err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return 0, 0, err
 	}
 	if !t.bound(name) {
@@ -247,8 +248,4 @@ func noBinding(name runlane.QueueName) error {
 		Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf("queue %q has no binding", name),
 		Hint: "add it to TransportOptions.Queues, or leave those nil",
 	}
-}
-
-func unavailable() error {
-	return &runlane.Error{Code: runlane.ErrTransportUnavailable, Message: "the transport is closed"}
 }

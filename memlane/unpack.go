@@ -7,12 +7,13 @@ import (
 	"unique"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 )
 
 // unpacker reads what a packer wrote, in the same order. Its texts are parts of the packed run.
 type unpacker struct {
 	s     string
-	base  millis
+	base  embedded.Millis
 	texts []string
 }
 
@@ -45,9 +46,9 @@ func (e *entry) unpack() {
 
 // opened is a packed run's data without its events, which the unpacker reads next.
 func (e *entry) opened() (*unpacked, *unpacker) {
-	l := &unpacked{firstPublished: absent, created: &runlane.RunCreated{}}
+	l := &unpacked{firstPublished: embedded.Absent, created: &runlane.RunCreated{}}
 	u := &unpacker{s: e.packed, texts: e.texts(make([]string, 0, textsKept))}
-	u.base = millis(u.number())
+	u.base = embedded.Millis(u.number())
 	u.state(&l.state)
 	u.created(l.created)
 	return l, u
@@ -68,14 +69,14 @@ func (u *unpacker) take(n int64) string {
 	return taken
 }
 
-func (u *unpacker) instant() millis {
+func (u *unpacker) instant() embedded.Millis {
 	switch distance := u.number(); {
 	case distance == 0:
-		return absent
+		return embedded.Absent
 	case distance > 0:
-		return u.base + millis(distance-1)
+		return u.base + embedded.Millis(distance-1)
 	default:
-		return u.base + millis(distance)
+		return u.base + embedded.Millis(distance)
 	}
 }
 
@@ -137,7 +138,7 @@ func (u *unpacker) state(s *state) {
 
 func (u *unpacker) created(c *runlane.RunCreated) {
 	c.TaskID, c.Queue, c.Payload = runlane.TaskID(u.text()), runlane.QueueName(u.text()), u.bytes()
-	c.RunAt = u.instant().time()
+	c.RunAt = u.instant().Time()
 	c.ConcurrencyKey, c.IdempotencyKey = u.text(), u.text()
 	c.Retention.WhileActive = u.flag()
 	c.Retention.TTL = time.Duration(u.number())
@@ -146,17 +147,17 @@ func (u *unpacker) created(c *runlane.RunCreated) {
 		Type:       runlane.SourceType(u.text()),
 		RunID:      runlane.RunID(u.text()),
 		ScheduleID: runlane.ScheduleID(u.text()),
-		FireTime:   u.instant().time(),
+		FireTime:   u.instant().Time(),
 	}
 	switch c.Source.Type {
 	case runlane.SourceCall:
 		c.Source.Call, c.Source.Depth = u.text(), int(u.number())
-		c.Source.CreatedAt = u.instant().time()
+		c.Source.CreatedAt = u.instant().Time()
 	case runlane.SourceFlow:
 		c.Source.FlowID, c.Source.Node = runlane.FlowID(u.text()), u.text()
-		c.Source.Round, c.Source.CreatedAt = int(u.number()), u.instant().time()
+		c.Source.Round, c.Source.CreatedAt = int(u.number()), u.instant().Time()
 	case runlane.SourceRerun, runlane.SourceManualRetry:
-		c.Source.CreatedAt = u.instant().time()
+		c.Source.CreatedAt = u.instant().Time()
 	case runlane.SourceTrigger, runlane.SourceSchedule: // theirs stands above
 	}
 }
@@ -186,9 +187,9 @@ func (u *unpacker) body() runlane.EventBody {
 			Environment:       runlane.Environment(u.text()),
 			RunID:             runlane.RunID(u.text()),
 			Queue:             runlane.QueueName(u.text()),
-			AvailableAt:       u.instant().time(),
-			RequestedAt:       u.instant().time(),
-			DispatchExpiresAt: u.instant().time(),
+			AvailableAt:       u.instant().Time(),
+			RequestedAt:       u.instant().Time(),
+			DispatchExpiresAt: u.instant().Time(),
 			TraceCarrier:      u.texted(),
 		}}
 	case runlane.EventLeaseClaimed:
@@ -202,9 +203,9 @@ func (u *unpacker) body() runlane.EventBody {
 	case runlane.EventFailed:
 		return &runlane.RunFailed{Attempt: int(u.number()), Failure: u.failure()}
 	case runlane.EventRetryScheduled:
-		return &runlane.RunRetryScheduled{Attempt: int(u.number()), Failure: u.failure(), RetryAt: u.instant().time()}
+		return &runlane.RunRetryScheduled{Attempt: int(u.number()), Failure: u.failure(), RetryAt: u.instant().Time()}
 	case runlane.EventReleased:
-		return &runlane.RunReleased{Attempt: int(u.number()), ResumeAt: u.instant().time(), Reason: u.text()}
+		return &runlane.RunReleased{Attempt: int(u.number()), ResumeAt: u.instant().Time(), Reason: u.text()}
 	case runlane.EventResumed:
 		return &runlane.RunResumed{Reason: u.text()}
 	case runlane.EventCancellationRequested:
@@ -219,7 +220,7 @@ func (u *unpacker) body() runlane.EventBody {
 }
 
 func (u *unpacker) lease() runlane.Lease {
-	return runlane.Lease{Token: u.text(), WorkerID: u.text(), ExpiresAt: u.instant().time()}
+	return runlane.Lease{Token: u.text(), WorkerID: u.text(), ExpiresAt: u.instant().Time()}
 }
 
 func (u *unpacker) failure() runlane.Failure {

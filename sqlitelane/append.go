@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
@@ -16,7 +17,7 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 	return s.commit(ctx, &c.Transition, c.Outbox, judgment{
 		ownership: func(e *entry) error {
 			if c.LeaseToken != "" && (e == nil || e.Run.Lease.Token != c.LeaseToken) {
-				return conflict(runlane.ConflictLeaseOwnership, c.Projected.ID,
+				return embedded.Conflict(runlane.ConflictLeaseOwnership, c.Projected.ID,
 					"the lease no longer belongs to this worker")
 			}
 			return nil
@@ -47,7 +48,7 @@ func judgeAppend(e *entry, t *lane.Transition) error {
 		return nil
 	}
 	if t.Reserves() || p.Status == runlane.StatusRunning && e.Run.Status != runlane.StatusRunning {
-		return violation(p.ID, "a run of a bounded queue takes its slot through a reservation or a claim")
+		return embedded.Violation(p.ID, "a run of a bounded queue takes its slot through a reservation or a claim")
 	}
 	return nil
 }
@@ -63,7 +64,7 @@ type judgment struct {
 type plan struct {
 	takesSlot bool // a free one, below limit at now
 	freesSlot bool // one from when the queue had a limit
-	now       record.Millis
+	now       embedded.Millis
 	woken     *record.Wait
 	signal    *lane.SignalCommand // that ends the run's wait
 	tell      *lane.TellCommand   // the end that does
@@ -81,7 +82,7 @@ type plan struct {
 func (s *Storage) commit(
 	ctx context.Context, t *lane.Transition, initial lane.InitialOutbox, j judgment,
 ) (*lane.Commit, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	p, err := prepare(t)
@@ -170,7 +171,7 @@ func (t *tx) change(
 ) (*entry, error) {
 	created := e == nil
 	if created {
-		e = &entry{Record: &record.Record{FirstPublished: record.Absent, First: 1}}
+		e = &entry{Record: &record.Record{FirstPublished: embedded.Absent, First: 1}}
 		var err error
 		if e.env, err = t.s.names.made(t.Tx, p.Projected.Environment.Name()); err != nil {
 			return nil, err
@@ -234,7 +235,7 @@ func (t *tx) request(e *entry, p *prepared, initial lane.InitialOutbox, commit *
 		sequence := p.ExpectedSequence + int64(i) + 1
 		switch body := p.Events[i].Body.(type) {
 		case *runlane.RunLeaseClaimed:
-			e.FirstPublished = record.Absent // what is published later is for another wait
+			e.FirstPublished = embedded.Absent // what is published later is for another wait
 		case *runlane.RunResumed:
 			if e.Live() != nil { // it is for the time that the run waited for
 				e.Withdraw(sequence)
@@ -244,7 +245,7 @@ func (t *tx) request(e *entry, p *prepared, initial lane.InitialOutbox, commit *
 				e.Withdraw(sequence) // the run waits for a slot, and for the delivery that comes with it
 				continue
 			}
-			made := e.Request(sequence, &body.Delivery, record.At(p.Events[i].OccurredAt), initial, t.s.nextToken())
+			made := e.Request(sequence, &body.Delivery, embedded.At(p.Events[i].OccurredAt), initial, t.s.nextToken())
 			commit.Outbox = append(commit.Outbox, e.Message(made))
 		}
 	}

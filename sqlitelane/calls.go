@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
-	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
 // calls are those of a run by name, or the one of a name.
@@ -20,10 +20,10 @@ func calls(c *file.Conn, e *entry, name string) (found []lane.RunCall, err error
 				Count:  int(number(row[2])),
 				Ended:  int(number(row[3])),
 				Sum:    text(row[4]),
-				At:     record.Millis(number(row[5])).Time(),
+				At:     embedded.Millis(number(row[5])).Time(),
 			})
 			return true, nil
-		}, e.n, int64(record.At(e.Run.CreatedAt)), name, name)
+		}, e.n, int64(embedded.At(e.Run.CreatedAt)), name, name)
 	return found, err
 }
 
@@ -46,7 +46,7 @@ func missing(c *file.Conn, e *entry, names []string) (bool, error) {
 
 // BeginCall puts a call beside a run.
 func (s *Storage) BeginCall(ctx context.Context, c *lane.CallCommand) (kept *lane.RunCall, err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.Validate(); err != nil {
@@ -57,10 +57,10 @@ func (s *Storage) BeginCall(ctx context.Context, c *lane.CallCommand) (kept *lan
 		switch {
 		case err != nil:
 			return err
-		case e == nil || record.At(e.Run.CreatedAt) != record.At(c.CreatedAt):
-			return notFound(c.RunID)
+		case e == nil || embedded.At(e.Run.CreatedAt) != embedded.At(c.CreatedAt):
+			return embedded.NotFound(c.RunID)
 		case e.Run.Lease.Token != c.LeaseToken:
-			return conflict(runlane.ConflictLeaseOwnership, c.RunID, "the lease no longer belongs to this worker")
+			return embedded.Conflict(runlane.ConflictLeaseOwnership, c.RunID, "the lease no longer belongs to this worker")
 		}
 		found, err := calls(t.Conn, e, c.Call.Name)
 		if err != nil {
@@ -74,8 +74,8 @@ func (s *Storage) BeginCall(ctx context.Context, c *lane.CallCommand) (kept *lan
 		kept.At = runlane.UTCMillis(kept.At)
 		err = t.Exec(`INSERT INTO calls(run, created, name, task, count, ended, sum, at)
 			VALUES(?, ?, ?, ?, ?, 0, ?, ?)`,
-			e.n, int64(record.At(c.CreatedAt)), kept.Name, string(kept.TaskID), int64(kept.Count), kept.Sum,
-			int64(record.At(kept.At)))
+			e.n, int64(embedded.At(c.CreatedAt)), kept.Name, string(kept.TaskID), int64(kept.Count), kept.Sum,
+			int64(embedded.At(kept.At)))
 		if err != nil || e.Calls {
 			return err
 		}
@@ -87,7 +87,7 @@ func (s *Storage) BeginCall(ctx context.Context, c *lane.CallCommand) (kept *lan
 
 // ReadCalls returns the calls of a run.
 func (s *Storage) ReadCalls(ctx context.Context, q *lane.CallQuery) (read *lane.CallsRead, err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	err = s.read(ctx, true, func(c *file.Conn) error {
@@ -96,7 +96,7 @@ func (s *Storage) ReadCalls(ctx context.Context, q *lane.CallQuery) (read *lane.
 		case err != nil:
 			return err
 		case e == nil:
-			return notFound(q.RunID)
+			return embedded.NotFound(q.RunID)
 		}
 		read = &lane.CallsRead{Run: e.bare()}
 		if read.Untold, err = untold(c, e); err != nil || !e.Calls {
@@ -117,12 +117,12 @@ var toTell = list{column: "at", where: "TRUE", from: "untold CROSS JOIN runs ON 
 // ListRunsToTell returns runs whose end is untold.
 func (s *Storage) ListRunsToTell(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsToTell", q,
-		func(*file.Conn, *entry, *lane.RunRef) (verdict, error) { return take, nil }, nil, toTell)
+		func(*file.Conn, *entry, *lane.RunRef) (embedded.Verdict, error) { return embedded.Take, nil }, nil, toTell)
 }
 
 // TellEnd tells an end once.
 func (s *Storage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.Validate(); err != nil {
@@ -149,7 +149,7 @@ func (s *Storage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commi
 
 // judgeTelling returns why an end cannot be told.
 func (t *tx) judgeTelling(c *lane.TellCommand) error {
-	e, err := t.created(c.RunKey, record.At(c.CreatedAt))
+	e, err := t.created(c.RunKey, embedded.At(c.CreatedAt))
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (t *tx) judgeTelling(c *lane.TellCommand) error {
 	if c.To == nil {
 		return nil
 	}
-	to, err := t.created(lane.RunKey{Environment: c.Environment, RunID: c.To.RunID}, record.At(c.To.CreatedAt))
+	to, err := t.created(lane.RunKey{Environment: c.Environment, RunID: c.To.RunID}, embedded.At(c.To.CreatedAt))
 	if err != nil {
 		return err
 	}
@@ -184,9 +184,9 @@ func (t *tx) judgeTelling(c *lane.TellCommand) error {
 }
 
 // created is a run of that creation, nil where there is none.
-func (t *tx) created(key lane.RunKey, at record.Millis) (*entry, error) {
+func (t *tx) created(key lane.RunKey, at embedded.Millis) (*entry, error) {
 	_, e, err := t.run(key.Environment, key.RunID)
-	if err != nil || e == nil || record.At(e.Run.CreatedAt) != at {
+	if err != nil || e == nil || embedded.At(e.Run.CreatedAt) != at {
 		return nil, err
 	}
 	return e, nil
@@ -194,14 +194,14 @@ func (t *tx) created(key lane.RunKey, at record.Millis) (*entry, error) {
 
 // tell removes the mark and counts the end.
 func (t *tx) tell(c *lane.TellCommand) error {
-	e, err := t.created(c.RunKey, record.At(c.CreatedAt))
+	e, err := t.created(c.RunKey, embedded.At(c.CreatedAt))
 	if err == nil {
 		err = t.Exec("DELETE FROM untold WHERE run = ?", e.n)
 	}
 	if err != nil || c.To == nil {
 		return err
 	}
-	created := record.At(c.To.CreatedAt)
+	created := embedded.At(c.To.CreatedAt)
 	to, err := t.created(lane.RunKey{Environment: c.Environment, RunID: c.To.RunID}, created)
 	if err != nil {
 		return err
@@ -232,6 +232,6 @@ func (t *tx) needed(e *entry) (bool, error) {
 		return false, nil
 	}
 	key := lane.RunKey{Environment: e.Run.Environment, RunID: source.RunID}
-	caller, err := t.created(key, record.At(source.CreatedAt))
+	caller, err := t.created(key, embedded.At(source.CreatedAt))
 	return caller != nil && caller.Run.Status.Active(), err
 }

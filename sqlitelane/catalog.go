@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
-	"github.com/runlane/runlane-go/sqlitelane/internal/pages"
 )
 
 // PutTask keeps a task's definition.
 func (s *Storage) PutTask(ctx context.Context, c *lane.PutTaskCommand) error {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return err
 	}
 	if err := c.Validate(); err != nil {
@@ -44,11 +44,11 @@ func (s *Storage) ListTasks(ctx context.Context, q *lane.PageQuery) (*runlane.Pa
 func listRecords[T any](
 	ctx context.Context, s *Storage, method string, q *lane.PageQuery, query string,
 ) (*runlane.Page[T], error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	scope := pages.NewScope(method, q.Environment)
-	limit, after, err := pages.Open(q, scope)
+	scope := embedded.NewScope(method, q.Environment)
+	limit, after, err := embedded.OpenPage(q, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func listRecords[T any](
 		last := ""
 		return c.Each(query, func(row []driverValue) (bool, error) {
 			if len(page.Items) == limit {
-				page.Next = scope.Cursor(pages.Position{ID: last})
+				page.Next = scope.Cursor(embedded.Position{ID: last})
 				return false, nil
 			}
 			last = text(row[0])

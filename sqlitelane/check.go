@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
-	"github.com/runlane/runlane-go/sqlitelane/internal/pages"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
@@ -26,11 +26,11 @@ const (
 // Check pages through the runs of an environment by id and returns what breaks the invariants. The first page also
 // checks what belongs to no single run.
 func (s *Storage) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lane.Violation], error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	scope := pages.NewScope("Check", q.Environment)
-	limit, after, err := pages.Open(q, scope)
+	scope := embedded.NewScope("Check", q.Environment)
+	limit, after, err := embedded.OpenPage(q, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (s *Storage) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[l
 			}, env, from, int64(limit+1))
 		for n, id := range ids {
 			if n == limit {
-				page.Next = scope.Cursor(pages.Position{ID: ids[n-1]})
+				page.Next = scope.Cursor(embedded.Position{ID: ids[n-1]})
 				break
 			}
 			if err == nil {
@@ -149,8 +149,8 @@ func (k *check) run(id runlane.RunID) error {
 	if run.Status.Terminal() {
 		due, active = run.FinishedAt, true
 	}
-	if !active || record.At(due) != record.Millis(number(row[1])) {
-		k.broken(id, ruleDue, "a %s run, due at %s, lies at %s", run.Status, due, record.Millis(number(row[1])).Time())
+	if !active || embedded.At(due) != embedded.Millis(number(row[1])) {
+		k.broken(id, ruleDue, "a %s run, due at %s, lies at %s", run.Status, due, embedded.Millis(number(row[1])).Time())
 	}
 	limited, err := k.c.Number("SELECT count(*) FROM limited WHERE env = ? AND queue = ?", e.env, e.queue)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"errors"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
-	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
 // lostRace is a race that a claim or a reservation lost. It never leaves the package as an error.
@@ -54,18 +54,18 @@ func judgeClaim(e *entry, c *lane.ClaimCommand) error {
 	lease, ok := c.Events[0].Body.(*runlane.RunLeaseClaimed)
 	switch {
 	case e == nil || !ok || p.Status != runlane.StatusRunning:
-		return violation(p.ID, "a claim begins with run.lease_claimed and leaves the run running")
+		return embedded.Violation(p.ID, "a claim begins with run.lease_claimed and leaves the run running")
 	case lease.Lease.Token == "" || lease.Lease.Token != p.Lease.Token || lease.Lease.WorkerID != p.Lease.WorkerID:
-		return violation(p.ID, "the claimed lease is not that of the projected run")
+		return embedded.Violation(p.ID, "the claimed lease is not that of the projected run")
 	case c.Slot && !c.Queue.Bounded():
-		return violation(p.ID, "a slot of queue %q, which is not bounded", p.Queue)
+		return embedded.Violation(p.ID, "a slot of queue %q, which is not bounded", p.Queue)
 	}
 	for _, ev := range c.Events[1:] {
 		if ev.Type() != runlane.EventStarted {
-			return violation(p.ID, "a claim carries %s besides run.lease_claimed", ev.Type())
+			return embedded.Violation(p.ID, "a claim carries %s besides run.lease_claimed", ev.Type())
 		}
 	}
-	if since, ok := e.RunnableAt(); !ok || since > record.At(c.At) {
+	if since, ok := e.RunnableAt(); !ok || since > embedded.At(c.At) {
 		return lostRace(lane.LostEligibility)
 	}
 	return nil
@@ -74,7 +74,7 @@ func judgeClaim(e *entry, c *lane.ClaimCommand) error {
 // HeartbeatRunLease extends the lease of its owner.
 func (s *Storage) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatCommand) (*lane.Commit, error) {
 	return s.commit(ctx, &c.Transition, lane.InitialOutbox{}, judgment{ownership: func(e *entry) error {
-		malformed := violation(c.Projected.ID, "a heartbeat is one run.lease_heartbeat of an existing run")
+		malformed := embedded.Violation(c.Projected.ID, "a heartbeat is one run.lease_heartbeat of an existing run")
 		if len(c.Events) != 1 || e == nil {
 			return malformed
 		}
@@ -83,9 +83,9 @@ func (s *Storage) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatComman
 		case !ok:
 			return malformed
 		case beat.Lease.Token == "" || beat.Lease.Token != e.Run.Lease.Token:
-			return conflict(runlane.ConflictLeaseOwnership, e.Run.ID, "the lease no longer belongs to this worker")
+			return embedded.Conflict(runlane.ConflictLeaseOwnership, e.Run.ID, "the lease no longer belongs to this worker")
 		case beat.Lease.Token != c.Projected.Lease.Token:
-			return violation(c.Projected.ID, "the heartbeat's lease is not that of the projected run")
+			return embedded.Violation(c.Projected.ID, "the heartbeat's lease is not that of the projected run")
 		default:
 			return nil
 		}
@@ -94,11 +94,11 @@ func (s *Storage) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatComman
 
 // ReleaseRunLease verifies that the token no longer owns the run.
 func (s *Storage) ReleaseRunLease(ctx context.Context, c *lane.ReleaseCommand) error {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return err
 	}
 	if c.LeaseToken == "" {
-		return violation(c.RunID, "a release names the lease's token")
+		return embedded.Violation(c.RunID, "a release names the lease's token")
 	}
 	return s.read(ctx, true, func(conn *file.Conn) error {
 		e, err := s.look(conn, c.Environment, c.RunID)
@@ -106,9 +106,9 @@ func (s *Storage) ReleaseRunLease(ctx context.Context, c *lane.ReleaseCommand) e
 		case err != nil:
 			return err
 		case e == nil:
-			return notFound(c.RunID)
+			return embedded.NotFound(c.RunID)
 		case e.Run.Lease.Token == c.LeaseToken:
-			return conflict(runlane.ConflictLeaseOwnership, c.RunID,
+			return embedded.Conflict(runlane.ConflictLeaseOwnership, c.RunID,
 				"the lease is still held: append the attempt's outcome first")
 		default:
 			return nil

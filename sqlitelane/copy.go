@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 )
@@ -24,7 +25,7 @@ var (
 // their log only grows. It is written beside path under another name, without free pages, is synced, opened and checked
 // page by page, and has its own name from then on. It is a lane like the one it was made from.
 func (s *Storage) CopyTo(ctx context.Context, path string) (size int64, err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return 0, err
 	}
 	if path, err = filepath.Abs(path); err != nil {
@@ -50,7 +51,7 @@ func (s *Storage) CopyTo(ctx context.Context, path string) (size int64, err erro
 // the lock of that file is held. The commits of its log are moved into it before: where this is stopped, it is as it
 // was, or replaced. It keeps its mode, and its owner where this process may.
 func (s *Storage) RestoreTo(ctx context.Context, path string) (size int64, err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return 0, err
 	}
 	if path, err = filepath.Abs(path); err != nil {

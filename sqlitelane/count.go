@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
@@ -13,7 +14,7 @@ var _ lane.RunCounter = (*Storage)(nil)
 
 // CountRuns implements lane.RunCounter by the index of lists.
 func (s *Storage) CountRuns(ctx context.Context, q *lane.CountQuery) (counts *lane.RunCounts, err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	err = s.read(ctx, true, func(c *file.Conn) error {
@@ -38,7 +39,7 @@ func (s *Storage) CountRuns(ctx context.Context, q *lane.CountQuery) (counts *la
 			}
 		}
 		reserved, err := c.Number("SELECT count(*) FROM slots WHERE env = ? AND queue = ? AND until > ?",
-			env, queue, int64(record.At(q.At)))
+			env, queue, int64(embedded.At(q.At)))
 		counts.Reserved = int(reserved)
 		return err
 	})
@@ -48,22 +49,22 @@ func (s *Storage) CountRuns(ctx context.Context, q *lane.CountQuery) (counts *la
 // countList adds a list. That of group 0 has runs of any queue, which older programs made.
 func countList(c *file.Conn, env, queue int64, l listed, q *lane.CountQuery, counts *lane.RunCounts) error {
 	where, arguments := " FROM runs WHERE env = ?1 AND kind = ?2 + 0 AND grp = ?3 + 0 AND at > ?4 + 0 AND at <= ?5 + 0",
-		[]any{env, l.value, l.group, int64(beforeAll), int64(behindAll)}
+		[]any{env, l.value, l.group, int64(beforeAll), int64(embedded.BehindAll)}
 	if l.group == 0 {
 		where, arguments = where+" AND queue = ?6", append(arguments, queue)
 	}
-	kind, until := record.Kind(l.value), int64(record.At(q.At))
+	kind, until := record.Kind(l.value), int64(embedded.At(q.At))
 	if kind == record.Leased || kind == record.Cancelling {
 		n, err := c.Number("SELECT count(*)"+where, arguments...)
 		counts.Owned += int(n)
 		return err
 	}
 	if kind == record.Queued {
-		until = int64(record.At(q.QueuedAt))
+		until = int64(embedded.At(q.QueuedAt))
 	}
 	for _, due := range []bool{true, false} {
 		if arguments[3], arguments[4] = int64(beforeAll), until; !due {
-			arguments[3], arguments[4] = until, int64(behindAll)
+			arguments[3], arguments[4] = until, int64(embedded.BehindAll)
 		}
 		first, err := c.One("SELECT at, id"+where+" ORDER BY at, id LIMIT 1", arguments...)
 		if err != nil || first == nil {
@@ -72,7 +73,7 @@ func countList(c *file.Conn, env, queue int64, l listed, q *lane.CountQuery, cou
 			}
 			continue
 		}
-		at, id := record.Millis(number(first[0])), runlane.RunID(text(first[1]))
+		at, id := embedded.Millis(number(first[0])), runlane.RunID(text(first[1]))
 		n, err := c.Number("SELECT count(*)"+where, arguments...)
 		if err != nil {
 			return err

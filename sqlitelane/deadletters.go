@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
-	"github.com/runlane/runlane-go/sqlitelane/internal/pages"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
@@ -14,11 +14,11 @@ import (
 func (s *Storage) ListDeadLetters(
 	ctx context.Context, q *lane.DeadLetterQuery,
 ) (page *runlane.Page[runlane.DeadLetter], err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	scope := pages.NewScope("ListDeadLetters", q.Environment, string(q.Queue))
-	limit, after, err := pages.Open(&q.PageQuery, scope)
+	scope := embedded.NewScope("ListDeadLetters", q.Environment, string(q.Queue))
+	limit, after, err := embedded.OpenPage(&q.PageQuery, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -27,20 +27,20 @@ func (s *Storage) ListDeadLetters(
 		if err != nil {
 			return err
 		}
-		w := newWalk(c, env, q.Environment, after, behindAll, false, deliveriesOf(record.Dead))
-		page, err = fillPage(w, scope, limit, 0, func(i item) (runlane.DeadLetter, verdict, error) {
+		w := newWalk(c, env, q.Environment, after, embedded.BehindAll, false, deliveriesOf(record.Dead))
+		page, err = embedded.FillPage(w.next, scope, limit, 0, func(i item) (runlane.DeadLetter, embedded.Verdict, error) {
 			d := i.Live()
 			if d == nil || q.Queue != "" && i.Run.Queue != q.Queue {
-				return runlane.DeadLetter{}, skip, nil
+				return runlane.DeadLetter{}, embedded.Skip, nil
 			}
 			return runlane.DeadLetter{
 				RunID:    i.Run.ID,
-				OutboxID: record.EventID(i.Run.ID, d.Sequence),
+				OutboxID: embedded.EventID(i.Run.ID, d.Sequence),
 				Queue:    i.Run.Queue,
 				Attempts: d.Attempts,
 				Failure:  d.Failure.Clone(),
 				Since:    d.Since.Time(),
-			}, take, nil
+			}, embedded.Take, nil
 		})
 		return err
 	})
@@ -49,7 +49,7 @@ func (s *Storage) ListDeadLetters(
 
 // RequeueDeadLetters makes rows pending again, due at once, as if they had never been tried.
 func (s *Storage) RequeueDeadLetters(ctx context.Context, c *lane.RequeueCommand) (requeued int, err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return 0, err
 	}
 	err = s.write(ctx, func(t *tx) error {
@@ -66,7 +66,7 @@ func (s *Storage) RequeueDeadLetters(ctx context.Context, c *lane.RequeueCommand
 			if d == nil || d != e.Live() || d.Status != lane.OutboxDeadLettered {
 				continue
 			}
-			d.Status, d.Attempts, d.Failure, d.AvailableAt = lane.OutboxPending, 0, runlane.Failure{}, record.At(c.At)
+			d.Status, d.Attempts, d.Failure, d.AvailableAt = lane.OutboxPending, 0, runlane.Failure{}, embedded.At(c.At)
 			if err := t.save(e); err != nil {
 				return err
 			}

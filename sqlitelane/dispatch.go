@@ -7,9 +7,9 @@ import (
 	"sync"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
-	"github.com/runlane/runlane-go/sqlitelane/internal/pages"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
@@ -19,11 +19,11 @@ import (
 func (s *Storage) ListRunsNeedingDispatch(
 	ctx context.Context, q *lane.DueQuery,
 ) (page *runlane.Page[lane.RunRef], err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	scope := pages.NewScope("ListRunsNeedingDispatch", q.Environment, dueFilter(q)...)
-	limit, after, err := pages.Open(&q.PageQuery, scope)
+	scope := embedded.NewScope("ListRunsNeedingDispatch", q.Environment, embedded.DueFilter(q)...)
+	limit, after, err := embedded.OpenPage(&q.PageQuery, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (s *Storage) ListRunsNeedingDispatch(
 		if err != nil || env == 0 {
 			return err
 		}
-		d := dispatch{s, c, q, env, record.At(q.At)}
+		d := dispatch{s, c, q, env, embedded.At(q.At)}
 		if q.ConcurrencyKey != nil {
 			page.Items, err = d.waitingWith(*q.ConcurrencyKey, limit)
 			return err
@@ -44,7 +44,7 @@ func (s *Storage) ListRunsNeedingDispatch(
 		found, err := d.due(after, limit+1)
 		for n, i := range found {
 			if n == limit {
-				page.Next = scope.Cursor(found[n-1].position(0))
+				page.Next = scope.Cursor(found[n-1].Place(0))
 				break
 			}
 			page.Items = append(page.Items, i.ref())
@@ -98,11 +98,11 @@ type dispatch struct {
 	c   *file.Conn
 	q   *lane.DueQuery
 	env int64
-	now record.Millis
+	now embedded.Millis
 }
 
 // due are the runs of all partitions that could have a slot, and those whose lease is over.
-func (d *dispatch) due(after *pages.Position, most int) ([]item, error) {
+func (d *dispatch) due(after *embedded.Position, most int) ([]item, error) {
 	var found []item
 	leased, err := d.s.runsOf(d.c, d.env, choice{wants: d.q.Wants}, record.Leased)
 	if err != nil {
@@ -117,7 +117,7 @@ func (d *dispatch) due(after *pages.Position, most int) ([]item, error) {
 			break
 		}
 		queue := next.Run.Queue
-		if boundedPolicy(d.q, queue).Bounded() && d.q.Wants(queue) && !next.Underway(d.now, d.q.Patience) {
+		if embedded.BoundedPolicy(d.q, queue).Bounded() && d.q.Wants(queue) && !next.Underway(d.now, d.q.Patience) {
 			found = append(found, next)
 		}
 	}
@@ -140,7 +140,7 @@ func (d *dispatch) due(after *pages.Position, most int) ([]item, error) {
 }
 
 // ofQueue goes from partition to partition: however many runs wait in one, the next is one step away.
-func (d *dispatch) ofQueue(found []item, queue int64, limit int, after *pages.Position, most int) ([]item, error) {
+func (d *dispatch) ofQueue(found []item, queue int64, limit int, after *embedded.Position, most int) ([]item, error) {
 	const first = `SELECT min(ckey) FROM runs WHERE env = ? AND queue = ? AND wants_at IS NOT NULL`
 	const following = first + ` AND ckey > ?`
 	row, err := d.c.One(first, d.env, queue)
@@ -163,7 +163,7 @@ func ofPartition(p partitionKey) list {
 
 // candidates adds those that wait in the partition, no more than it has room for.
 func (d *dispatch) candidates(
-	found []item, p partitionKey, limit int, after *pages.Position, most int,
+	found []item, p partitionKey, limit int, after *embedded.Position, most int,
 ) ([]item, error) {
 	taken, err := occupied(d.c, p, d.now)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
@@ -171,8 +172,8 @@ func (t *tx) moveEvents(e *entry) error {
 	return err
 }
 
-func instant(at record.Millis) any {
-	if at == record.Absent {
+func instant(at embedded.Millis) any {
+	if at == embedded.Absent {
 		return nil
 	}
 	return int64(at)

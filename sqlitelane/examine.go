@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 )
@@ -25,7 +26,7 @@ var (
 
 // ProbeWrite implements lane.WriteProber: the head of the file is written again as it is.
 func (s *Storage) ProbeWrite(ctx context.Context) error {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return err
 	}
 	return s.write(ctx, func(t *tx) error { return t.Exec(fmt.Sprint("PRAGMA user_version=", format)) })
@@ -34,7 +35,7 @@ func (s *Storage) ProbeWrite(ctx context.Context) error {
 // Examine implements lane.Examiner: the file's format and size, its pages, its log, the disk's room, how it syncs. That
 // it is on a disk of this machine was made sure of by [Open].
 func (s *Storage) Examine(ctx context.Context) ([]lane.Finding, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	path := s.path()

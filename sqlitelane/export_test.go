@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 	"github.com/runlane/runlane-go/sqlitelane/internal/powerloss"
@@ -270,7 +271,7 @@ func (s *Storage) Plant(key lane.RunKey, body runlane.EventBody) error {
 		event := runlane.Event{
 			RunID: key.RunID, Environment: key.Environment, OccurredAt: e.Run.UpdatedAt, Actor: runlane.SystemActor, Body: body,
 		}
-		if e.Events, err = record.AppendEvent(e.Events, &event, record.At(e.Run.CreatedAt)); err != nil {
+		if e.Events, err = record.AppendEvent(e.Events, &event, embedded.At(e.Run.CreatedAt)); err != nil {
 			return err
 		}
 		e.Run.EventSequence++

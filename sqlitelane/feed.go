@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
-	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
 var _ lane.Feed = (*Storage)(nil)
@@ -48,7 +48,7 @@ func (t *tx) feed(e *entry, p *prepared) error {
 		return err
 	}
 	n, err := t.Insert("INSERT INTO commits(tag, env, run, created, first, last) VALUES(?, ?, ?, ?, ?, ?)",
-		newTag(), e.env, string(e.Run.ID), int64(record.At(e.Run.CreatedAt)),
+		newTag(), e.env, string(e.Run.ID), int64(embedded.At(e.Run.CreatedAt)),
 		p.ExpectedSequence+1, p.ExpectedSequence+int64(len(p.Events)))
 	if err != nil || n%feedTrim != 0 {
 		return err
@@ -62,7 +62,7 @@ const lastCommit = "SELECT n, tag FROM commits ORDER BY n DESC LIMIT 1"
 
 // BeginFeed implements lane.Feed.
 func (s *Storage) BeginFeed(ctx context.Context) (position lane.FeedPosition, err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return position, err
 	}
 	err = s.write(ctx, func(t *tx) error {
@@ -89,7 +89,7 @@ func (s *Storage) BeginFeed(ctx context.Context) (position lane.FeedPosition, er
 
 // ReadFeed implements lane.Feed.
 func (s *Storage) ReadFeed(ctx context.Context, q *lane.FeedQuery) (page *lane.FeedPage, err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	err = s.read(ctx, true, func(c *file.Conn) error {
@@ -119,7 +119,7 @@ func (s *Storage) ReadFeed(ctx context.Context, q *lane.FeedQuery) (page *lane.F
 					page.Items = append(page.Items, lane.FeedItem{
 						Position:  page.Next,
 						RunID:     runlane.RunID(text(row[2])),
-						CreatedAt: record.Millis(number(row[3])).Time(),
+						CreatedAt: embedded.Millis(number(row[3])).Time(),
 						First:     number(row[4]),
 						Last:      number(row[5]),
 					})

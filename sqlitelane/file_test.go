@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	sqlite3 "modernc.org/sqlite/lib"
-
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/internal/proof/crash"
 	"github.com/runlane/runlane-go/internal/proof/patience"
@@ -19,6 +17,7 @@ import (
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/sqlitelane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/powerloss"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)

@@ -6,10 +6,9 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
-	"github.com/runlane/runlane-go/sqlitelane/internal/pages"
-	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
 // flowColumns are those of a record without its plan.
@@ -19,7 +18,7 @@ func flowRecord(row []driverValue) *lane.FlowRecord {
 	return &lane.FlowRecord{
 		ID:         runlane.FlowID(text(row[0])),
 		Version:    number(row[1]),
-		CreatedAt:  record.Millis(number(row[2])).Time(),
+		CreatedAt:  embedded.Millis(number(row[2])).Time(),
 		Round:      int(number(row[3])),
 		Closed:     int(number(row[4])),
 		TendAt:     flowTime(number(row[5])),
@@ -33,14 +32,14 @@ func flowMoment(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
-	return int64(record.At(t))
+	return int64(embedded.At(t))
 }
 
 func flowTime(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
 	}
-	return record.Millis(ms).Time()
+	return embedded.Millis(ms).Time()
 }
 
 // flow reads a record without its plan, nil when it is absent.
@@ -54,7 +53,7 @@ func flow(c *file.Conn, env int64, id runlane.FlowID) (*lane.FlowRecord, error) 
 
 // PutFlow writes the record of a flow, or removes it, if its version is still what the caller read.
 func (s *Storage) PutFlow(ctx context.Context, c *lane.FlowCommand) (put *lane.FlowRecord, err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.Validate(); err != nil {
@@ -74,7 +73,7 @@ func (s *Storage) PutFlow(ctx context.Context, c *lane.FlowCommand) (put *lane.F
 			version = known.Version
 		}
 		if version != c.Flow.Version || known != nil && !c.Remove &&
-			record.At(known.CreatedAt) != record.At(c.Flow.CreatedAt) {
+			embedded.At(known.CreatedAt) != embedded.At(c.Flow.CreatedAt) {
 			return c.Changed()
 		}
 		if put = nil; c.Remove {
@@ -99,13 +98,13 @@ func (t *tx) putFlow(env int64, f *lane.FlowRecord) error {
 		ON CONFLICT(env, id) DO UPDATE SET version = excluded.version, round = excluded.round,
 			closed = excluded.closed, tend = excluded.tend, finished = excluded.finished, status = excluded.status,
 			plan = coalesce(excluded.plan, plan)`,
-		env, string(f.ID), f.Version, int64(record.At(f.CreatedAt)), int64(f.Round), int64(f.Closed),
+		env, string(f.ID), f.Version, int64(embedded.At(f.CreatedAt)), int64(f.Round), int64(f.Closed),
 		flowMoment(f.TendAt), flowMoment(f.FinishedAt), string(f.Status), plan)
 }
 
 // GetFlow returns the record.
 func (s *Storage) GetFlow(ctx context.Context, q *lane.FlowRead) (f *lane.FlowRecord, err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	if err := q.FlowID.Validate(); err != nil {
@@ -140,12 +139,12 @@ func (s *Storage) GetFlow(ctx context.Context, q *lane.FlowRead) (f *lane.FlowRe
 
 // ListFlows pages records without their plans.
 func (s *Storage) ListFlows(ctx context.Context, q *lane.FlowQuery) (*runlane.Page[lane.FlowRecord], error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	before := flowMoment(q.Before)
-	scope := pages.NewScope("ListFlows", q.Environment, fmt.Sprint(q.Finished, before))
-	limit, after, err := pages.Open(&q.PageQuery, scope)
+	scope := embedded.NewScope("ListFlows", q.Environment, fmt.Sprint(q.Finished, before))
+	limit, after, err := embedded.OpenPage(&q.PageQuery, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +155,7 @@ func (s *Storage) ListFlows(ctx context.Context, q *lane.FlowQuery) (*runlane.Pa
 		if err != nil {
 			return err
 		}
-		var last pages.Position
+		var last embedded.Position
 		for _, p := range parts {
 			err := c.Each(p.text, func(row []driverValue) (bool, error) {
 				if len(page.Items) == limit {
@@ -164,7 +163,7 @@ func (s *Storage) ListFlows(ctx context.Context, q *lane.FlowQuery) (*runlane.Pa
 					return false, nil
 				}
 				f := flowRecord(row)
-				last = pages.Position{At: number(row[p.at]), ID: string(f.ID)}
+				last = embedded.Position{At: embedded.Millis(number(row[p.at])), ID: string(f.ID)}
 				page.Items = append(page.Items, *f)
 				return true, nil
 			}, append([]any{env, int64(limit - len(page.Items) + 1)}, p.arguments...)...)
@@ -207,8 +206,8 @@ const (
 )
 
 // flowParts are those of a list behind a place in it, nil at its beginning.
-func flowParts(q *lane.FlowQuery, before int64, after *pages.Position) []flowPart {
-	var from pages.Position
+func flowParts(q *lane.FlowQuery, before int64, after *embedded.Position) []flowPart {
+	var from embedded.Position
 	if after != nil {
 		from = *after
 	}
@@ -216,14 +215,14 @@ func flowParts(q *lane.FlowQuery, before int64, after *pages.Position) []flowPar
 	case !q.Finished && before == 0:
 		return []flowPart{{flowsOpen, []any{from.ID}, finishedColumn}}
 	case !q.Finished:
-		return []flowPart{{flowsTended, []any{from.At, from.ID, before}, tendColumn}}
+		return []flowPart{{flowsTended, []any{int64(from.At), from.ID, before}, tendColumn}}
 	case after != nil:
 		return []flowPart{
-			{flowsOfMoment, []any{from.At, from.ID}, finishedColumn},
-			{flowsEarlier, []any{from.At}, finishedColumn},
+			{flowsOfMoment, []any{int64(from.At), from.ID}, finishedColumn},
+			{flowsEarlier, []any{int64(from.At)}, finishedColumn},
 		}
 	case before == 0:
-		before = int64(record.At(runlane.FarMoment())) + 1
+		before = int64(embedded.At(runlane.FarMoment())) + 1
 	}
 	return []flowPart{{flowsEarlier, []any{before}, finishedColumn}}
 }
@@ -239,7 +238,7 @@ func (t *tx) inFlow(e *entry) (bool, error) {
 		return false, err
 	}
 	f, err := flow(t.Conn, env, source.FlowID)
-	return f != nil && !f.Finished() && record.At(f.CreatedAt) == record.At(source.CreatedAt), err
+	return f != nil && !f.Finished() && embedded.At(f.CreatedAt) == embedded.At(source.CreatedAt), err
 }
 
 // takes reports a flow to which the run of the check may be added.

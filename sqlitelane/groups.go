@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
@@ -98,7 +99,7 @@ func (s *Storage) choose(c *file.Conn, env int64, column string, by *choice) ([]
 		AND %[1]s IS NOT NULL ORDER BY %[1]s, grp LIMIT 1`, column)
 	at := listed{-1, -1}
 	for {
-		row, err := c.One(next, env, at.value, at.group, int64(behindAll))
+		row, err := c.One(next, env, at.value, at.group, int64(embedded.BehindAll))
 		if err != nil || row == nil {
 			return found, err
 		}

@@ -13,10 +13,9 @@ import (
 	"testing"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver
-
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
+	_ "modernc.org/sqlite"
 )
 
 // bareTable is the table that one would write by hand, with the same pragmas.

@@ -12,12 +12,11 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/runlane/runlane-go/internal/proof/crash"
 	"github.com/runlane/runlane-go/internal/proof/hostiletest"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/sqlitelane"
+	"go.uber.org/goleak"
 )
 
 // childVariable makes this program a child that does deeds on the file which it names.

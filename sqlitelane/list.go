@@ -3,75 +3,50 @@ package sqlitelane
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
-	"github.com/runlane/runlane-go/sqlitelane/internal/pages"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
-)
-
-// The two parts of the list of runs.
-const (
-	activePart byte = iota
-	finishedPart
 )
 
 // ListRuns pages summaries: active runs by when they next need attention, then finished ones newest first.
 func (s *Storage) ListRuns(ctx context.Context, q *lane.RunQuery) (page *runlane.Page[runlane.RunSummary], err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	statuses := make([]string, len(q.Statuses))
-	for i, status := range q.Statuses {
-		statuses[i] = string(status)
-	}
-	scope := pages.NewScope("ListRuns", q.Environment,
-		strings.Join(statuses, ","), string(q.TaskID), string(q.Queue), string(q.ScheduleID), string(q.SourceRunID),
-		string(q.Waiting))
-	limit, after, err := pages.Open(&q.PageQuery, scope)
+	scope := embedded.RunsScope(q)
+	limit, after, err := embedded.OpenPage(&q.PageQuery, scope)
 	if err != nil {
 		return nil, err
 	}
-	judge := func(i item) (runlane.RunSummary, verdict, error) {
-		if !matches(q, &i.Run) {
-			return runlane.RunSummary{}, skip, nil
+	judge := func(i item) (runlane.RunSummary, embedded.Verdict, error) {
+		if r := &i.Run; !embedded.Wants(q, r.Status, r.TaskID, r.Queue, &r.Source, r.Waiting) {
+			return runlane.RunSummary{}, embedded.Skip, nil
 		}
-		return i.Run.Summary(), take, nil
+		return i.Run.Summary(), embedded.Take, nil
 	}
 	err = s.read(ctx, true, func(c *file.Conn) error {
 		env, err := s.names.known(c, q.Environment.Name())
 		if err != nil {
 			return err
 		}
-		actives, ended, err := s.listsFor(c, env, q)
+		actives, ends, err := s.listsFor(c, env, q)
 		if err != nil {
 			return err
 		}
-		finished := func(after *pages.Position, limit int) (*runlane.Page[runlane.RunSummary], error) {
-			w := newWalk(c, env, q.Environment, after, behindAll, true, ended...)
-			return fillPage(w, scope, limit, finishedPart, judge)
-		}
-		if after != nil && after.Part == finishedPart {
-			page, err = finished(after, limit)
-			return err
-		}
-		w := newWalk(c, env, q.Environment, after, behindAll, false, actives...)
-		page, err = fillPage(w, scope, limit, activePart, judge)
-		if err != nil || page.Next != "" || len(ended) == 0 {
-			return err
-		}
-		if len(page.Items) == limit { // nothing is left of the first part; the second begins on its own page
-			page.Next = scope.Cursor(pages.Position{Part: finishedPart, At: int64(behindAll)})
-			return nil
-		}
-		rest, err := finished(nil, limit-len(page.Items))
-		if err != nil {
-			return err
-		}
-		page = &runlane.Page[runlane.RunSummary]{Items: append(page.Items, rest.Items...), Next: rest.Next}
-		return nil
+		page, err = embedded.FillRuns(scope, limit, after, len(ends) > 0, func(
+			part byte, after *embedded.Position, limit int,
+		) (*runlane.Page[runlane.RunSummary], error) {
+			lists := ends
+			if part == embedded.ActivePart {
+				lists = actives
+			}
+			w := newWalk(c, env, q.Environment, after, embedded.BehindAll, part == embedded.FinishedPart, lists...)
+			return embedded.FillPage(w.next, scope, limit, part, judge)
+		})
+		return err
 	})
 	return page, err
 }
@@ -141,13 +116,4 @@ func kindsOf(q *lane.RunQuery) (active, finished []record.Kind, rests bool) {
 		return append(active, record.Waiting), finished, false
 	}
 	return active, finished, waiting > 0
-}
-
-func matches(q *lane.RunQuery, run *runlane.Run) bool {
-	return (len(q.Statuses) == 0 || slices.Contains(q.Statuses, run.Status)) &&
-		(q.TaskID == "" || q.TaskID == run.TaskID) &&
-		(q.Queue == "" || q.Queue == run.Queue) &&
-		(q.ScheduleID == "" || q.ScheduleID == run.Source.ScheduleID) &&
-		(q.SourceRunID == "" || q.SourceRunID == run.Source.RunID) &&
-		(q.Waiting == "" || run.Waiting.Has(q.Waiting))
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 )
 
@@ -83,7 +84,7 @@ const selectEnvironments = `SELECT name FROM names WHERE EXISTS(SELECT 1 FROM ru
 
 // Environments implements lane.EnvironmentLister.
 func (s *Storage) Environments(ctx context.Context) (found []runlane.Environment, err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	err = s.read(ctx, false, func(c *file.Conn) error {

@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
-	"github.com/runlane/runlane-go/sqlitelane/internal/pages"
-	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
 // occurrenceKept is how long an occurrence can be listed after it was claimed.
@@ -32,22 +31,22 @@ func (r *result) equal(other *result) bool {
 
 // occurrence is under a claim until it has a result.
 type occurrence struct {
-	fire, claimUntil, keptUntil record.Millis
+	fire, claimUntil, keptUntil embedded.Millis
 	token                       string
 	result                      *result
 }
 
 // holds reports an occurrence that is not to be claimed: it has a result, or is under a claim.
 func (o *occurrence) holds(c *lane.ClaimOccurrenceCommand) bool {
-	return o.result != nil || o.claimUntil > record.At(c.At) && c.Trusts(o.claimUntil.Time())
+	return o.result != nil || o.claimUntil > embedded.At(c.At) && c.Trusts(o.claimUntil.Time())
 }
 
 const occurrenceColumns = "SELECT fire, token, claim_until, kept_until, result FROM occurrences"
 
 func readOccurrence(row []driverValue) (*occurrence, error) {
 	o := &occurrence{
-		fire: record.Millis(number(row[0])), token: text(row[1]), claimUntil: record.Millis(number(row[2])),
-		keptUntil: record.Millis(number(row[3])),
+		fire: embedded.Millis(number(row[0])), token: text(row[1]), claimUntil: embedded.Millis(number(row[2])),
+		keptUntil: embedded.Millis(number(row[3])),
 	}
 	if row[4] != nil {
 		o.result = &result{}
@@ -58,7 +57,7 @@ func readOccurrence(row []driverValue) (*occurrence, error) {
 	return o, nil
 }
 
-func (t *tx) occurrence(env int64, id runlane.ScheduleID, fire record.Millis) (*occurrence, error) {
+func (t *tx) occurrence(env int64, id runlane.ScheduleID, fire embedded.Millis) (*occurrence, error) {
 	row, err := t.One(occurrenceColumns+" WHERE env = ? AND schedule = ? AND fire = ?", env, string(id), int64(fire))
 	if err != nil || row == nil {
 		return nil, err
@@ -71,13 +70,13 @@ func (t *tx) occurrence(env int64, id runlane.ScheduleID, fire record.Millis) (*
 func (s *Storage) ClaimScheduleOccurrence(
 	ctx context.Context, c *lane.ClaimOccurrenceCommand,
 ) (claim *lane.OccurrenceClaim, err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	fire, now := record.At(c.FireTime), s.clock()
+	fire, now := embedded.At(c.FireTime), s.clock()
 	err = s.write(ctx, func(t *tx) error {
 		claim = &lane.OccurrenceClaim{Outcome: lane.LostOccurrence}
 		env, err := s.names.find(t.Conn, c.Environment.Name())
@@ -89,8 +88,8 @@ func (s *Storage) ClaimScheduleOccurrence(
 		case err != nil:
 			return err
 		case known == nil:
-			return scheduleNotFound(c.ScheduleID)
-		case fire <= record.At(known.LastFire) && c.Trusts(known.LastFire):
+			return embedded.ScheduleNotFound(c.ScheduleID)
+		case fire <= embedded.At(known.LastFire) && c.Trusts(known.LastFire):
 			return nil
 		}
 		o, err := t.occurrence(env, c.ScheduleID, fire)
@@ -103,7 +102,7 @@ func (s *Storage) ClaimScheduleOccurrence(
 			return err
 		}
 		claim = &lane.OccurrenceClaim{Outcome: lane.Acquired, Token: "occurrence-" + s.nextToken()}
-		until := record.At(c.ClaimUntil)
+		until := embedded.At(c.ClaimUntil)
 		kept := max(now, until).Add(occurrenceKept)
 		return t.Exec(`INSERT INTO occurrences(env, schedule, fire, token, claim_until, kept_until)
 			VALUES(?, ?, ?, ?, ?, ?) ON CONFLICT(env, schedule, fire) DO UPDATE
@@ -119,13 +118,13 @@ func (s *Storage) ClaimScheduleOccurrence(
 // CompleteScheduleOccurrence records the outcome of a claimed occurrence and moves the last fire forward. Repeating it
 // with the same token and the same result changes nothing and is no error.
 func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.CompleteOccurrenceCommand) error {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return err
 	}
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	fire := record.At(c.FireTime)
+	fire := embedded.At(c.FireTime)
 	became := &result{Runs: c.RunIDs, Skipped: c.Skipped, First: runlane.UTCMillis(c.First), Count: c.Count}
 	stored, err := json.Marshal(became)
 	if err != nil {
@@ -141,18 +140,18 @@ func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.Comple
 			return err
 		}
 		if known == nil {
-			return scheduleNotFound(c.ScheduleID)
+			return embedded.ScheduleNotFound(c.ScheduleID)
 		}
 		o, err := t.occurrence(env, c.ScheduleID, fire)
 		switch {
 		case err != nil:
 			return err
 		case o == nil || o.token != c.Token:
-			return occurrenceConflict("the occurrence is not under this claim")
+			return embedded.OccurrenceConflict("the occurrence is not under this claim")
 		case o.result != nil && o.result.equal(became):
 			return nil
 		case o.result != nil:
-			return occurrenceConflict("the occurrence was completed with another result")
+			return embedded.OccurrenceConflict("the occurrence was completed with another result")
 		}
 		err = t.Exec("UPDATE occurrences SET result = ? WHERE env = ? AND schedule = ? AND fire = ?",
 			string(stored), env, string(c.ScheduleID), int64(fire))
@@ -172,20 +171,20 @@ func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.Comple
 func (s *Storage) ListScheduleOccurrences(
 	ctx context.Context, q *lane.OccurrenceQuery,
 ) (*runlane.Page[runlane.Occurrence], error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	if err := q.ScheduleID.Validate(); err != nil {
 		return nil, err
 	}
-	scope := pages.NewScope("ListScheduleOccurrences", q.Environment, string(q.ScheduleID), fmt.Sprint(q.SkippedOnly))
-	limit, after, err := pages.Open(&q.PageQuery, scope)
+	scope := embedded.NewScope("ListScheduleOccurrences", q.Environment, string(q.ScheduleID), fmt.Sprint(q.SkippedOnly))
+	limit, after, err := embedded.OpenPage(&q.PageQuery, scope)
 	if err != nil {
 		return nil, err
 	}
-	now, before := s.clock(), behindAll
+	now, before := s.clock(), embedded.BehindAll
 	if after != nil {
-		before = record.Millis(after.At)
+		before = after.At
 	}
 	page := &runlane.Page[runlane.Occurrence]{}
 	err = s.read(ctx, true, func(c *file.Conn) error {
@@ -200,8 +199,8 @@ func (s *Storage) ListScheduleOccurrences(
 				if err != nil {
 					return false, err
 				}
-				if len(page.Items) == limit || examined == mostExamined {
-					page.Next = scope.Cursor(pages.Position{At: int64(last)})
+				if len(page.Items) == limit || examined == embedded.MostExamined {
+					page.Next = scope.Cursor(embedded.Position{At: last})
 					return false, nil
 				}
 				examined, last = examined+1, o.fire

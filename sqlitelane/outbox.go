@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
@@ -15,7 +16,7 @@ import (
 func (s *Storage) ClaimOutboxMessages(
 	ctx context.Context, c *lane.ClaimOutboxCommand,
 ) (messages []lane.OutboxMessage, err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	page := lane.PageQuery{Limit: c.Limit}
@@ -24,7 +25,7 @@ func (s *Storage) ClaimOutboxMessages(
 		return nil, err
 	}
 	if !c.ClaimUntil.After(c.At) {
-		return nil, violation("", "a claim until %s made at %s is over at once", c.ClaimUntil, c.At)
+		return nil, embedded.Violation("", "a claim until %s made at %s is over at once", c.ClaimUntil, c.At)
 	}
 	err = s.write(ctx, func(t *tx) error {
 		messages = nil
@@ -43,7 +44,7 @@ func (s *Storage) ClaimOutboxMessages(
 		}
 		for _, e := range due {
 			d := e.Live()
-			d.Status, d.Token, d.ClaimUntil = lane.OutboxClaimed, s.nextToken(), record.At(c.ClaimUntil)
+			d.Status, d.Token, d.ClaimUntil = lane.OutboxClaimed, s.nextToken(), embedded.At(c.ClaimUntil)
 			if err := t.save(e); err != nil {
 				return err
 			}
@@ -60,7 +61,7 @@ func (s *Storage) ClaimOutboxMessages(
 // dueRows are the runs whose live rows are due, in due order.
 func (t *tx) dueRows(env int64, c *lane.ClaimOutboxCommand, limit int) ([]*entry, error) {
 	var due []*entry
-	now := record.At(c.At)
+	now := embedded.At(c.At)
 	unpublished := deliveriesOf(record.Unpublished)
 	without, err := t.numbersOf(c.Without)
 	if err != nil {
@@ -115,7 +116,7 @@ func (t *tx) numbersOf(queues []runlane.QueueName) (string, error) {
 // dueAmong are those of the given rows that are live and due, and no others.
 func (t *tx) dueAmong(env int64, c *lane.ClaimOutboxCommand, limit int) ([]*entry, error) {
 	var due []*entry
-	now := record.At(c.At)
+	now := embedded.At(c.At)
 	for _, id := range c.IDs {
 		if len(due) == limit {
 			break
@@ -141,8 +142,8 @@ func (t *tx) dueAmong(env int64, c *lane.ClaimOutboxCommand, limit int) ([]*entr
 
 // row finds a row by its id, nil when it is gone.
 func (t *tx) row(env int64, environment runlane.Environment, id string) (*entry, *record.Delivery, error) {
-	run, sequence, ok := record.ParseEventID(id)
-	if !ok || record.EventID(run, sequence) != id {
+	run, sequence, ok := embedded.ParseEventID(id)
+	if !ok || embedded.EventID(run, sequence) != id {
 		return nil, nil, nil
 	}
 	e, err := t.find(env, environment, run)
@@ -154,7 +155,7 @@ func (t *tx) row(env int64, environment runlane.Environment, id string) (*entry,
 
 // MarkOutboxMessagesPublished acknowledges rows.
 func (s *Storage) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPublishedCommand) error {
-	now := record.At(c.At)
+	now := embedded.At(c.At)
 	return mark(ctx, s, c.Environment, c.Messages,
 		func(m lane.OutboxRef) lane.OutboxRef { return m },
 		func(e *entry, d *record.Delivery, _ lane.OutboxRef) { e.Publish(d, now) })
@@ -163,7 +164,7 @@ func (s *Storage) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkP
 // MarkOutboxMessagesFailed records failures.
 func (s *Storage) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailedCommand) error {
 	fail := func(_ *entry, d *record.Delivery, f lane.OutboxFailure) {
-		d.Status, d.Attempts, d.AvailableAt = lane.OutboxFailed, f.Attempts, record.At(f.NextAvailableAt)
+		d.Status, d.Attempts, d.AvailableAt = lane.OutboxFailed, f.Attempts, embedded.At(f.NextAvailableAt)
 		d.Failure = f.Failure.Clone()
 	}
 	return mark(ctx, s, c.Environment, c.Messages, failureRef, fail)
@@ -171,7 +172,7 @@ func (s *Storage) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFail
 
 // MarkOutboxMessagesDeadLettered gives rows up.
 func (s *Storage) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.MarkDeadLetteredCommand) error {
-	now := record.At(c.At)
+	now := embedded.At(c.At)
 	fail := func(_ *entry, d *record.Delivery, f lane.OutboxFailure) {
 		d.Status, d.Attempts, d.Since = lane.OutboxDeadLettered, f.Attempts, now
 		d.Failure = f.Failure.Clone()
@@ -186,7 +187,7 @@ func mark[M any](
 	ctx context.Context, s *Storage, environment runlane.Environment, messages []M,
 	ref func(M) lane.OutboxRef, apply func(*entry, *record.Delivery, M),
 ) error {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return err
 	}
 	var stale []string

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
@@ -14,6 +15,8 @@ const (
 	idempotency int64 = 1
 	singleton   int64 = 2
 )
+
+var kindNames = map[int64]string{idempotency: "idempotency", singleton: "singleton"}
 
 // owner is the run that owns a key, nil when there is none.
 func owner(
@@ -44,14 +47,14 @@ func (t *tx) judgeOwners(env int64, p *prepared) error {
 	if err != nil {
 		return err
 	}
-	if holder != nil && holder.Retains(max(t.s.clock(), record.At(p.Events[0].OccurredAt))) {
-		return conflict(runlane.ConflictIdempotencyKey, holder.Run.ID, "another run owns the idempotency key")
+	if holder != nil && holder.Retains(max(t.s.clock(), embedded.At(p.Events[0].OccurredAt))) {
+		return embedded.Conflict(runlane.ConflictIdempotencyKey, holder.Run.ID, "another run owns the idempotency key")
 	}
 	if holder, err = owner(t.Conn, env, singleton, to.Environment, to.TaskID, to.SingletonKey); err != nil {
 		return err
 	}
 	if holder != nil {
-		return conflict(runlane.ConflictSingletonKey, holder.Run.ID, "another active run owns the singleton key")
+		return embedded.Conflict(runlane.ConflictSingletonKey, holder.Run.ID, "another active run owns the singleton key")
 	}
 	return nil
 }
@@ -75,7 +78,7 @@ func (t *tx) own(e *entry) error {
 // disown frees the keys that a finished run does not keep. A key with a time to live stays and is judged when it is
 // read.
 func (t *tx) disown(e *entry) error {
-	if e.Run.IdempotencyKey != "" && !e.Retains(record.At(e.Run.FinishedAt)) {
+	if e.Run.IdempotencyKey != "" && !e.Retains(embedded.At(e.Run.FinishedAt)) {
 		if err := t.release(e, idempotency, e.Run.IdempotencyKey); err != nil {
 			return err
 		}
@@ -103,7 +106,7 @@ func (s *Storage) GetRunBySingletonKey(ctx context.Context, key lane.OwnerKey) (
 }
 
 func (s *Storage) ownerOf(ctx context.Context, kind int64, key lane.OwnerKey) (run *runlane.Run, err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	now := s.clock()
@@ -117,7 +120,7 @@ func (s *Storage) ownerOf(ctx context.Context, kind int64, key lane.OwnerKey) (r
 			return err
 		}
 		if holder == nil || !holder.Retains(now) {
-			return noOwner(kind)
+			return embedded.NoOwner(kindNames[kind])
 		}
 		run, err = holder.whole(c)
 		return err
@@ -127,7 +130,7 @@ func (s *Storage) ownerOf(ctx context.Context, kind int64, key lane.OwnerKey) (r
 
 // ResetIdempotencyKey frees the key of a finished run.
 func (s *Storage) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) error {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return err
 	}
 	now := s.clock()
@@ -141,24 +144,12 @@ func (s *Storage) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) er
 		case err != nil:
 			return err
 		case holder == nil || !holder.Retains(now):
-			return noOwner(idempotency)
+			return embedded.NoOwner(kindNames[idempotency])
 		case holder.Run.Status.Active():
-			return conflict(runlane.ConflictIdempotencyKey, holder.Run.ID,
+			return embedded.Conflict(runlane.ConflictIdempotencyKey, holder.Run.ID,
 				"the run that owns the idempotency key is still active")
 		default:
 			return t.release(holder, idempotency, key.Key)
 		}
 	})
-}
-
-// noOwner does not repeat the key: keys are often made of personal data.
-func noOwner(kind int64) error {
-	what := "idempotency"
-	if kind == singleton {
-		what = "singleton"
-	}
-	return &runlane.Error{
-		Code: runlane.ErrRunNotFound, Message: "no run owns the " + what + " key",
-		Hint: "check the task and the key; the owner may have finished, or its retention may be over",
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
@@ -56,7 +57,7 @@ func prepare(t *lane.Transition) (*prepared, error) {
 		return p, nil //nolint:nilerr // it is reported after the sequence
 	}
 	p.run = lane.RunAtRest(t.Projected)
-	base := record.At(t.Projected.CreatedAt)
+	base := embedded.At(t.Projected.CreatedAt)
 	for i := range t.Events {
 		encoded, err := record.AppendEvent(nil, &t.Events[i], base)
 		if err != nil {
@@ -77,9 +78,9 @@ func judgeSequence(e *entry, t *lane.Transition) error {
 	}
 	switch {
 	case sequence != t.ExpectedSequence:
-		return conflict(runlane.ConflictEventSequence, t.Projected.ID, "the run has moved on")
-	case e != nil && record.At(e.Run.CreatedAt) != record.At(t.Projected.CreatedAt):
-		return conflict(runlane.ConflictEventSequence, t.Projected.ID, "the id belongs to another run by now")
+		return embedded.Conflict(runlane.ConflictEventSequence, t.Projected.ID, "the run has moved on")
+	case e != nil && embedded.At(e.Run.CreatedAt) != embedded.At(t.Projected.CreatedAt):
+		return embedded.Conflict(runlane.ConflictEventSequence, t.Projected.ID, "the id belongs to another run by now")
 	default:
 		return nil
 	}
@@ -92,9 +93,9 @@ func judgeCommand(e *entry, p *prepared) error {
 	}
 	switch to := p.Projected; {
 	case p.Reserves() && !p.Queue.Bounded():
-		return violation(to.ID, "a reservation for queue %q, which is not bounded", to.Queue)
+		return embedded.Violation(to.ID, "a reservation for queue %q, which is not bounded", to.Queue)
 	case p.Reserves() && to.Status != runlane.StatusQueued:
-		return violation(to.ID, "a reservation for a run that is %s", to.Status)
+		return embedded.Violation(to.ID, "a reservation for a run that is %s", to.Status)
 	}
 	if e == nil {
 		created := p.Events[0].Body.(*runlane.RunCreated) // which it is, by Transition.Validate
@@ -107,7 +108,7 @@ func judgeCommand(e *entry, p *prepared) error {
 			field = "payload"
 		}
 		if field != "" {
-			return violation(p.Projected.ID, "projected run and run.created differ in %s", field)
+			return embedded.Violation(p.Projected.ID, "projected run and run.created differ in %s", field)
 		}
 		return nil
 	}
@@ -116,7 +117,7 @@ func judgeCommand(e *entry, p *prepared) error {
 		field = "payload"
 	}
 	if field != "" {
-		return violation(p.Projected.ID, "projected run has another %s than the stored one", field)
+		return embedded.Violation(p.Projected.ID, "projected run has another %s than the stored one", field)
 	}
 	return nil
 }
@@ -144,8 +145,8 @@ func contradiction(p, fixed *runlane.Run) string {
 		p.Source.ScheduleID != fixed.Source.ScheduleID || p.Source.Call != fixed.Source.Call ||
 		p.Source.FlowID != fixed.Source.FlowID || p.Source.Node != fixed.Source.Node ||
 		p.Source.Round != fixed.Source.Round || p.Source.Depth != fixed.Source.Depth ||
-		record.At(p.Source.CreatedAt) != record.At(fixed.Source.CreatedAt) ||
-		record.At(p.Source.FireTime) != record.At(fixed.Source.FireTime):
+		embedded.At(p.Source.CreatedAt) != embedded.At(fixed.Source.CreatedAt) ||
+		embedded.At(p.Source.FireTime) != embedded.At(fixed.Source.FireTime):
 		return "source"
 	default:
 		return ""
@@ -158,7 +159,7 @@ func (p *prepared) records() []runlane.EventRecord {
 	for i := range p.Events {
 		sequence := p.ExpectedSequence + int64(i) + 1
 		records[i] = runlane.EventRecord{
-			ID: record.EventID(p.Projected.ID, sequence), Sequence: sequence, Event: lane.EventAtRest(p.Events[i]),
+			ID: embedded.EventID(p.Projected.ID, sequence), Sequence: sequence, Event: lane.EventAtRest(p.Events[i]),
 		}
 	}
 	return records

@@ -4,14 +4,14 @@ import (
 	"context"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
-	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
 // PutProgress keeps the last note of a run's owner.
 func (s *Storage) PutProgress(ctx context.Context, key lane.RunKey, leaseToken string, p runlane.Progress) error {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return err
 	}
 	return s.write(ctx, func(t *tx) error {
@@ -20,19 +20,19 @@ func (s *Storage) PutProgress(ctx context.Context, key lane.RunKey, leaseToken s
 		case err != nil:
 			return err
 		case e == nil:
-			return notFound(key.RunID)
+			return embedded.NotFound(key.RunID)
 		case !e.Run.Status.Owned() || e.Run.Lease.Token != leaseToken:
-			return conflict(runlane.ConflictLeaseOwnership, key.RunID, "the lease no longer belongs to this worker")
+			return embedded.Conflict(runlane.ConflictLeaseOwnership, key.RunID, "the lease no longer belongs to this worker")
 		}
 		return t.Exec(`INSERT INTO notes(run, attempt, at, note) VALUES(?, ?, ?, ?) ON CONFLICT(run) DO UPDATE
 			SET attempt = excluded.attempt, at = excluded.at, note = excluded.note WHERE excluded.at >= notes.at`,
-			e.n, int64(p.Attempt), int64(record.At(p.At)), p.Note)
+			e.n, int64(p.Attempt), int64(embedded.At(p.At)), p.Note)
 	})
 }
 
 // GetProgress returns the last note.
 func (s *Storage) GetProgress(ctx context.Context, key lane.RunKey) (p runlane.Progress, err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return runlane.Progress{}, err
 	}
 	err = s.read(ctx, true, func(c *file.Conn) error {
@@ -44,7 +44,7 @@ func (s *Storage) GetProgress(ctx context.Context, key lane.RunKey) (p runlane.P
 			WHERE run = (SELECT n FROM runs WHERE env = ? AND id = ?)`, env, string(key.RunID))
 		if err == nil && row != nil {
 			p = runlane.Progress{
-				Attempt: int(number(row[0])), At: record.Millis(number(row[1])).Time(), Note: text(row[2]),
+				Attempt: int(number(row[0])), At: embedded.Millis(number(row[1])).Time(), Note: text(row[2]),
 			}
 		}
 		return err

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
-	"github.com/runlane/runlane-go/sqlitelane/internal/pages"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
@@ -16,7 +16,7 @@ const mostVacuumed = 1024
 // PruneRuns removes finished runs with their histories and owners, oldest first, and gives free pages back to the file
 // system. One call reads no more rows than a page does.
 func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.PruneProgress, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	statuses, err := c.Terminal()
@@ -27,10 +27,10 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 	if page.Limit, err = c.PruneLimit(); err != nil {
 		return nil, err
 	}
-	cutoff, now := record.At(c.OlderThan), s.clock()
-	scope := pages.NewScope("PruneRuns", c.Environment, fmt.Sprint(statuses), fmt.Sprint(cutoff),
+	cutoff, now := embedded.At(c.OlderThan), s.clock()
+	scope := embedded.NewScope("PruneRuns", c.Environment, fmt.Sprint(statuses), fmt.Sprint(cutoff),
 		fmt.Sprint(c.ReleaseOwners))
-	limit, after, err := pages.Open(&page, scope)
+	limit, after, err := embedded.OpenPage(&page, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -47,22 +47,22 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 		}
 		examined := 0
 		w := newWalk(t.Conn, env, c.Environment, after, cutoff-1, false, lists...)
-		old, err := fillPage(w, scope, limit, 0, func(i item) (*entry, verdict, error) {
+		old, err := embedded.FillPage(w.next, scope, limit, 0, func(i item) (*entry, embedded.Verdict, error) {
 			examined++
 			if needed, err := t.needed(i.entry); err != nil || needed {
-				return nil, skip, err
+				return nil, embedded.Skip, err
 			}
 			keeps, err := t.keepsKey(i.entry, now)
 			if err != nil {
-				return nil, skip, err
+				return nil, embedded.Skip, err
 			}
 			if !keeps || c.ReleaseOwners {
-				return i.entry, take, nil
+				return i.entry, embedded.Take, nil
 			}
-			if examined <= mostExamined { // the row after these is counted by the next call
+			if examined <= embedded.MostExamined { // the row after these is counted by the next call
 				progress.Skipped++
 			}
-			return nil, skip, nil
+			return nil, embedded.Skip, nil
 		})
 		if err != nil {
 			return err
@@ -85,7 +85,7 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 }
 
 // keepsKey reports whether pruning the run would free a key before its time.
-func (t *tx) keepsKey(e *entry, now record.Millis) (bool, error) {
+func (t *tx) keepsKey(e *entry, now embedded.Millis) (bool, error) {
 	if e.Run.IdempotencyKey == "" || !e.Retains(now) {
 		return false, nil
 	}

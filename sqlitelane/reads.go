@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
-	"github.com/runlane/runlane-go/sqlitelane/internal/pages"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
@@ -51,7 +51,7 @@ func (e *entry) bare() *runlane.Run {
 
 // GetRun returns one run as it is now.
 func (s *Storage) GetRun(ctx context.Context, key lane.RunKey) (run *runlane.Run, err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	read := func(whole bool) (apart bool, err error) {
@@ -61,7 +61,7 @@ func (s *Storage) GetRun(ctx context.Context, key lane.RunKey) (run *runlane.Run
 			case err != nil:
 				return err
 			case e == nil:
-				return notFound(key.RunID)
+				return embedded.NotFound(key.RunID)
 			}
 			if apart = e.Payload.Apart() || e.Output.Apart(); apart && !whole {
 				return nil // several rows make one read
@@ -80,7 +80,7 @@ func (s *Storage) GetRun(ctx context.Context, key lane.RunKey) (run *runlane.Run
 
 // GetRuns returns the given runs in the caller's order, repeats included and missing ones left out.
 func (s *Storage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Run, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	runs := make([]*runlane.Run, 0, len(q.IDs))
@@ -112,7 +112,7 @@ func (s *Storage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Ru
 // InspectRun returns a run with its latest delivery, unless that was superseded, and the runs with a slot of its
 // partition. A run whose reservation is over is among them until another run takes the slot.
 func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.Inspection, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	inspection := &lane.Inspection{}
@@ -122,7 +122,7 @@ func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.I
 		case err != nil:
 			return err
 		case e == nil:
-			return notFound(q.RunID)
+			return embedded.NotFound(q.RunID)
 		}
 		if inspection.Run, err = e.whole(c); err != nil {
 			return err
@@ -147,15 +147,11 @@ func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.I
 
 // ListRunEvents pages one run's history in sequence order. A run that does not exist has no events.
 func (s *Storage) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runlane.Page[runlane.EventRecord], error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	order := "ascending"
-	if q.Descending {
-		order = "descending"
-	}
-	scope := pages.NewScope("ListRunEvents", q.Environment, string(q.RunID), order)
-	limit, after, err := pages.Open(&q.PageQuery, scope)
+	scope := embedded.EventsScope(q)
+	limit, after, err := embedded.OpenPage(&q.PageQuery, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -170,14 +166,14 @@ func (s *Storage) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runla
 			first, last, by = last, first, -1
 		}
 		if after != nil {
-			first = after.At + by
+			first = int64(after.At) + by
 		}
 		if (last-first)*by < 0 {
 			return nil
 		}
 		end := first + by*int64(limit-1)
 		if (last-end)*by > 0 {
-			page.Next = scope.Cursor(pages.Position{At: end})
+			page.Next = scope.Cursor(embedded.Position{At: embedded.Millis(end)})
 		} else {
 			end = last
 		}

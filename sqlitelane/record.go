@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
-	"github.com/runlane/runlane-go/sqlitelane/internal/pages"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
@@ -19,7 +19,7 @@ const recordColumns = "name, kind, attempt, started, at, type, place, result"
 
 // KeepRecord keeps a record beside a run that is there.
 func (s *Storage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.StepRecord, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.Validate(); err != nil {
@@ -33,10 +33,10 @@ func (s *Storage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.St
 		switch {
 		case err != nil:
 			return err
-		case e == nil || record.At(e.Run.CreatedAt) != record.At(c.CreatedAt):
-			return notFound(c.RunID)
+		case e == nil || embedded.At(e.Run.CreatedAt) != embedded.At(c.CreatedAt):
+			return embedded.NotFound(c.RunID)
 		}
-		created := int64(record.At(c.CreatedAt))
+		created := int64(embedded.At(c.CreatedAt))
 		row, err := t.One("SELECT "+recordColumns+" FROM records WHERE run = ? AND created = ? AND name = ?",
 			e.n, created, r.Name)
 		if err != nil {
@@ -52,8 +52,8 @@ func (s *Storage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.St
 			ON CONFLICT(run, created, name) DO UPDATE SET kind = excluded.kind, attempt = excluded.attempt,
 			started = excluded.started, at = excluded.at, type = excluded.type, place = excluded.place,
 			result = excluded.result`,
-			e.n, created, r.Name, string(r.Kind), int64(r.Attempt), int64(record.At(r.StartedAt)),
-			int64(record.At(r.At)), r.Type, int64(place), result)
+			e.n, created, r.Name, string(r.Kind), int64(r.Attempt), int64(embedded.At(r.StartedAt)),
+			int64(embedded.At(r.At)), r.Type, int64(place), result)
 	})
 	if err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ func recordOf(row []driverValue) (*lane.StepRecord, error) {
 		Name:      text(row[0]),
 		Kind:      runlane.StepKind(text(row[1])),
 		Attempt:   int(number(row[2])),
-		StartedAt: record.Millis(number(row[3])).Time(),
-		At:        record.Millis(number(row[4])).Time(),
+		StartedAt: embedded.Millis(number(row[3])).Time(),
+		At:        embedded.Millis(number(row[4])).Time(),
 		Type:      text(row[5]),
 		Result:    result,
 	}, nil
@@ -80,12 +80,12 @@ func recordOf(row []driverValue) (*lane.StepRecord, error) {
 
 // ListRecords pages the records by name.
 func (s *Storage) ListRecords(ctx context.Context, q *lane.RecordQuery) (*runlane.Page[lane.StepRecord], error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	created := record.At(q.CreatedAt)
-	scope := pages.NewScope("ListRecords", q.Environment, string(q.RunID), fmt.Sprint(created))
-	limit, after, err := pages.Open(&q.PageQuery, scope)
+	created := embedded.At(q.CreatedAt)
+	scope := embedded.NewScope("ListRecords", q.Environment, string(q.RunID), fmt.Sprint(created))
+	limit, after, err := embedded.OpenPage(&q.PageQuery, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -95,13 +95,13 @@ func (s *Storage) ListRecords(ctx context.Context, q *lane.RecordQuery) (*runlan
 	}
 	err = s.read(ctx, true, func(c *file.Conn) error {
 		e, err := s.look(c, q.Environment, q.RunID)
-		if err != nil || e == nil || record.At(e.Run.CreatedAt) != created {
+		if err != nil || e == nil || embedded.At(e.Run.CreatedAt) != created {
 			return err
 		}
 		return c.Each("SELECT "+recordColumns+` FROM records WHERE run = ? AND created = ? AND name > ?
 			ORDER BY name LIMIT ?`, func(row []driverValue) (bool, error) {
 			if n := len(page.Items); n == limit || size > mostRecorded {
-				page.Next = scope.Cursor(pages.Position{ID: page.Items[n-1].Name})
+				page.Next = scope.Cursor(embedded.Position{ID: page.Items[n-1].Name})
 				return false, nil
 			}
 			r, err := recordOf(row)

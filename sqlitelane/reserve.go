@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
-	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
 // ReserveRunDispatch takes a slot for a run and requests its delivery.
@@ -15,10 +15,10 @@ func (s *Storage) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand
 			p, last := c.Projected, c.Events[len(c.Events)-1]
 			if e == nil || last.Type() != runlane.EventDeliveryRequested || p.Status != runlane.StatusQueued ||
 				!c.Reserves() {
-				return violation(p.ID, "a reservation is a run.delivery_requested of an existing run, for now "+
+				return embedded.Violation(p.ID, "a reservation is a run.delivery_requested of an existing run, for now "+
 					"and with the reservation's end")
 			}
-			todo.now = record.At(c.At)
+			todo.now = embedded.At(c.At)
 			if since, ok := e.DispatchableSince(); !ok || since > todo.now {
 				return lostRace(lane.LostEligibility)
 			}

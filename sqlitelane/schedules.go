@@ -3,11 +3,11 @@ package sqlitelane
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 )
@@ -36,7 +36,7 @@ func (t *tx) putSchedule(env int64, r *runlane.ScheduleRecord) error {
 
 // PutSchedule writes a record if its version is still what the caller read.
 func (s *Storage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (*runlane.ScheduleRecord, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.Validate(); err != nil {
@@ -54,11 +54,11 @@ func (s *Storage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (
 		case err != nil:
 			return err
 		case known == nil && put.Version != 0:
-			return occurrenceConflict("schedule %q has no record at version %d", put.ID, put.Version)
+			return embedded.OccurrenceConflict("schedule %q has no record at version %d", put.ID, put.Version)
 		case known != nil && known.Version != put.Version:
-			return occurrenceConflict("schedule %q is at version %d, not %d", put.ID, known.Version, put.Version)
+			return embedded.OccurrenceConflict("schedule %q is at version %d, not %d", put.ID, known.Version, put.Version)
 		case known != nil && put.LastFire.Before(known.LastFire):
-			return violation("", "schedule %q fired last at %v, which the record moves back", put.ID, known.LastFire)
+			return embedded.Violation("", "schedule %q fired last at %v, which the record moves back", put.ID, known.LastFire)
 		}
 		if env, err = s.names.made(t.Tx, c.Environment.Name()); err != nil {
 			return err
@@ -84,7 +84,7 @@ func recordAtRest(r runlane.ScheduleRecord) runlane.ScheduleRecord {
 
 // GetSchedule returns the record.
 func (s *Storage) GetSchedule(ctx context.Context, key lane.ScheduleKey) (r *runlane.ScheduleRecord, err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	if err := key.ScheduleID.Validate(); err != nil {
@@ -96,7 +96,7 @@ func (s *Storage) GetSchedule(ctx context.Context, key lane.ScheduleKey) (r *run
 			return err
 		}
 		if r, err = s.schedule(c, env, key.ScheduleID); err == nil && r == nil {
-			err = scheduleNotFound(key.ScheduleID)
+			err = embedded.ScheduleNotFound(key.ScheduleID)
 		}
 		return err
 	})
@@ -107,15 +107,4 @@ func (s *Storage) GetSchedule(ctx context.Context, key lane.ScheduleKey) (r *run
 func (s *Storage) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlane.Page[runlane.ScheduleRecord], error) {
 	return listRecords[runlane.ScheduleRecord](ctx, s, "ListSchedules", q,
 		"SELECT id, record FROM schedules WHERE env = ? AND id > ? ORDER BY id LIMIT ?")
-}
-
-func occurrenceConflict(format string, args ...any) error {
-	return conflict(runlane.ConflictScheduleOccurrence, "", format, args...)
-}
-
-func scheduleNotFound(id runlane.ScheduleID) error {
-	return &runlane.Error{
-		Code: runlane.ErrScheduleNotFound, Message: fmt.Sprintf("no such schedule: %q", id),
-		Hint: "check the schedule id and the environment; the first tick that knows a schedule makes its record",
-	}
 }

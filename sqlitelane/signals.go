@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
@@ -12,7 +13,7 @@ import (
 // mailed is how many signals stand beside the run.
 func mailed(c *file.Conn, e *entry) (int64, error) {
 	row, err := c.One("SELECT count(*) FROM signals WHERE run = ? AND created = ?",
-		e.n, int64(record.At(e.Run.CreatedAt)))
+		e.n, int64(embedded.At(e.Run.CreatedAt)))
 	if err != nil || row == nil {
 		return 0, err
 	}
@@ -21,7 +22,7 @@ func mailed(c *file.Conn, e *entry) (int64, error) {
 
 // ReadMail returns what was sent to a run.
 func (s *Storage) ReadMail(ctx context.Context, q *lane.MailQuery) (mail *lane.Mail, err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	err = s.read(ctx, true, func(c *file.Conn) error {
@@ -31,7 +32,7 @@ func (s *Storage) ReadMail(ctx context.Context, q *lane.MailQuery) (mail *lane.M
 		case err != nil:
 			return err
 		case e == nil:
-			return notFound(q.RunID)
+			return embedded.NotFound(q.RunID)
 		}
 		mail.Run = e.bare()
 		if mail.Count, err = mailed(c, e); err != nil {
@@ -59,7 +60,7 @@ func (s *Storage) ReadMail(ctx context.Context, q *lane.MailQuery) (mail *lane.M
 func signalOf(c *file.Conn, e *entry, name, id string, bodies bool) (*lane.Signal, error) {
 	row, err := c.One(`SELECT id, min(number), at, place, body FROM signals
 		WHERE run = ? AND created = ? AND name = ? AND (? = '' OR id = ?)`,
-		e.n, int64(record.At(e.Run.CreatedAt)), name, id, id)
+		e.n, int64(embedded.At(e.Run.CreatedAt)), name, id, id)
 	if err != nil || row == nil || row[1] == nil {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func signalOf(c *file.Conn, e *entry, name, id string, bodies bool) (*lane.Signa
 		Name:   name,
 		ID:     text(row[0]),
 		Number: number(row[1]),
-		SentAt: record.Millis(number(row[2])).Time(),
+		SentAt: embedded.Millis(number(row[2])).Time(),
 	}
 	if bodies {
 		body, err := record.Open(record.Place(number(row[3])), blob(row[4]))
@@ -81,7 +82,7 @@ func signalOf(c *file.Conn, e *entry, name, id string, bodies bool) (*lane.Signa
 
 // SendSignal puts a signal beside an active run.
 func (s *Storage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.Commit, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.Validate(); err != nil {
@@ -112,7 +113,7 @@ func (s *Storage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.
 
 // judgeSignal returns why a signal cannot be put.
 func (t *tx) judgeSignal(e *entry, c *lane.SignalCommand) error {
-	if e == nil || record.At(e.Run.CreatedAt) != record.At(c.CreatedAt) {
+	if e == nil || embedded.At(e.Run.CreatedAt) != embedded.At(c.CreatedAt) {
 		return lane.Moved(c.RunID)
 	}
 	there, err := signalOf(t.Conn, e, c.Signal.Name, c.Signal.ID, false)
@@ -136,6 +137,6 @@ func (t *tx) judgeSignal(e *entry, c *lane.SignalCommand) error {
 func (t *tx) putSignal(e *entry, c *lane.SignalCommand) error {
 	place, body := record.Shelve(c.Signal.Body)
 	return t.Exec("INSERT INTO signals(run, created, name, id, number, at, place, body) VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
-		e.n, int64(record.At(e.Run.CreatedAt)), c.Signal.Name, c.Signal.ID, c.Signal.Number,
-		int64(record.At(c.Signal.SentAt)), int64(place), body)
+		e.n, int64(embedded.At(e.Run.CreatedAt)), c.Signal.Name, c.Signal.ID, c.Signal.Number,
+		int64(embedded.At(c.Signal.SentAt)), int64(place), body)
 }

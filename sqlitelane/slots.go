@@ -2,6 +2,7 @@ package sqlitelane
 
 import (
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
@@ -49,7 +50,7 @@ func (t *tx) limit(env, queue int64) error {
 	}
 	type want struct {
 		n     int64
-		since record.Millis
+		since embedded.Millis
 		key   string
 	}
 	var wants []want
@@ -86,7 +87,7 @@ func (t *tx) limit(env, queue int64) error {
 
 // occupies reports whether a run takes up capacity at now. The slot of a run that executes does so until a commit frees
 // it, not only until a time.
-func occupies(c *file.Conn, e *entry, now record.Millis) (bool, error) {
+func occupies(c *file.Conn, e *entry, now embedded.Millis) (bool, error) {
 	if e == nil || e.n == 0 {
 		return false, nil
 	}
@@ -95,7 +96,7 @@ func occupies(c *file.Conn, e *entry, now record.Millis) (bool, error) {
 }
 
 // occupied counts.
-func occupied(c *file.Conn, p partitionKey, now record.Millis) (int, error) {
+func occupied(c *file.Conn, p partitionKey, now embedded.Millis) (int, error) {
 	n, err := c.Number(`SELECT count(*) FROM slots WHERE env = ? AND queue = ? AND ckey = ?
 		AND (until IS NULL OR until > ?)`,
 		p.env, p.queue, p.key, int64(now))
@@ -104,7 +105,7 @@ func occupied(c *file.Conn, p partitionKey, now record.Millis) (int, error) {
 
 // reservationOver reports whether the run had a reservation and has none at now, because it ran out or another run took
 // the slot.
-func reservationOver(c *file.Conn, e *entry, now record.Millis) (bool, error) {
+func reservationOver(c *file.Conn, e *entry, now embedded.Millis) (bool, error) {
 	if e.Run.DispatchExpiresAt.IsZero() {
 		return false, nil
 	}
@@ -114,7 +115,7 @@ func reservationOver(c *file.Conn, e *entry, now record.Millis) (bool, error) {
 
 // judgeSlotOfClaim is whether the queue's limit lets the run start.
 func (t *tx) judgeSlotOfClaim(e *entry, c *lane.ClaimCommand, todo *plan) error {
-	todo.now = record.At(c.At)
+	todo.now = embedded.At(c.At)
 	limited, err := t.isLimited(e.env, e.queue)
 	if err != nil || !limited && !c.Queue.Bounded() {
 		return err
@@ -145,9 +146,9 @@ func (t *tx) judgeSlotOfCreation(env int64, p *prepared, todo *plan) error {
 	if err != nil {
 		return err
 	}
-	todo.now = record.At(p.Events[len(p.Events)-1].OccurredAt)
+	todo.now = embedded.At(p.Events[len(p.Events)-1].OccurredAt)
 	return t.judgeRoom(partitionKey{env, queue, p.Projected.ConcurrencyKey}, p.Queue.Concurrency, todo,
-		conflict(runlane.ConflictQueueCapacity, p.Projected.ID, "no slot of the queue is free"))
+		embedded.Conflict(runlane.ConflictQueueCapacity, p.Projected.ID, "no slot of the queue is free"))
 }
 
 func (t *tx) judgeRoom(p partitionKey, limit int, todo *plan, none error) error {
@@ -173,7 +174,7 @@ func (t *tx) settleSlot(e *entry, p *prepared, todo *plan) error {
 	}
 	until := any(nil)
 	if !e.Run.Status.Owned() {
-		until = int64(record.At(e.Run.DispatchExpiresAt))
+		until = int64(embedded.At(e.Run.DispatchExpiresAt))
 	}
 	if !todo.takesSlot {
 		return t.Exec("UPDATE slots SET until = ? WHERE run = ?", until, e.n)
@@ -183,7 +184,7 @@ func (t *tx) settleSlot(e *entry, p *prepared, todo *plan) error {
 
 // takeSlot gives the run a slot, of which there is one. That of another run's reservation which is over is taken only
 // if no other is left: that run's worker may still claim it, if its clock is behind.
-func (t *tx) takeSlot(e *entry, limit int, now record.Millis, until any) error {
+func (t *tx) takeSlot(e *entry, limit int, now embedded.Millis, until any) error {
 	if err := t.Exec("DELETE FROM slots WHERE run = ?", e.n); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
@@ -60,7 +61,7 @@ const readers = 4
 // A file that this user may read and not write, or whose folder they may not write, is opened for reading: every write,
 // and receiving, is runlane.ErrConfigurationInvalid then, and nothing beside the file is made or changed.
 func Open(ctx context.Context, path string, options *Options) (*lane.Lane, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	if err := record.Fits(); err != nil {

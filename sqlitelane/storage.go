@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
-	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
 // Storage keeps runs in the file. It is safe for concurrent use, also by other processes. It is part of what [Open]
@@ -84,7 +84,7 @@ func (*Storage) TickEvery() time.Duration { return 10 * time.Second }
 
 // Start opens the file.
 func (s *Storage) Start(ctx context.Context) error {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -176,4 +176,4 @@ func (s *Storage) read(ctx context.Context, whole bool, read func(*file.Conn) er
 	})
 }
 
-func (s *Storage) clock() record.Millis { return record.At(s.now()) }
+func (s *Storage) clock() embedded.Millis { return embedded.At(s.now()) }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
@@ -140,10 +141,6 @@ func (t *Transport) isClosed() bool {
 	}
 }
 
-func (t *Transport) down() error {
-	return &runlane.Error{Code: runlane.ErrTransportUnavailable, Message: "the transport is closed"}
-}
-
 // PublishWakeups puts wakeups into their queues, where receivers find them at once.
 func (t *Transport) PublishWakeups(ctx context.Context, c *lane.PublishCommand) ([]lane.PublishOutcome, error) {
 	sent := make([]sending, len(c.Attempts))
@@ -183,11 +180,11 @@ func (t *Transport) SendWakeups(ctx context.Context, wakeups []lane.DelayedWakeu
 }
 
 func (t *Transport) send(ctx context.Context, wakeups []sending) ([]lane.PublishOutcome, error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	if t.isClosed() {
-		return nil, t.down()
+		return nil, embedded.TransportClosed()
 	}
 	outcomes := make([]lane.PublishOutcome, len(wakeups))
 	bodies := make([][]byte, len(wakeups))
@@ -286,7 +283,7 @@ func insert(tx *tx, queue, visible int64, now time.Time, taken int64, group stri
 
 // Depth counts wakeups that wait, and those that handlers have or have refused and get again.
 func (t *Transport) Depth(ctx context.Context, name runlane.QueueName) (visible, inFlight int, err error) {
-	if err := ended(ctx); err != nil {
+	if err := embedded.Ended(ctx); err != nil {
 		return 0, 0, err
 	}
 	now := t.storage.now().UnixMilli()

@@ -5,14 +5,12 @@ import (
 	"fmt"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
-	"github.com/runlane/runlane-go/sqlitelane/internal/pages"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
 const (
-	// mostExamined bounds the rows that one page reads: a page may be short or empty and still have a next one.
-	mostExamined = 1000
 	// rowsAtOnce is how many rows a walk reads ahead, of a list at most; of many lists it begins with fewer.
 	rowsAtOnce  = 64
 	rowsAtFirst = 4
@@ -76,7 +74,7 @@ var undelivered = list{column: "undelivered_at", where: "undelivered_at IS NOT N
 type item struct {
 	*entry
 
-	at record.Millis
+	at embedded.Millis
 }
 
 // walk goes through several lists of one environment at once, in one order.
@@ -85,7 +83,7 @@ type walk struct {
 	env         int64
 	environment runlane.Environment
 	descending  bool
-	until       record.Millis // of ascending ones: nothing is read behind it
+	until       embedded.Millis // of ascending ones: nothing is read behind it
 	sources     []source
 }
 
@@ -95,27 +93,24 @@ type source struct {
 	rows  int64 // to read ahead the next time
 	bound []any
 	ahead []item
-	at    record.Millis
+	at    embedded.Millis
 	id    string
 	ended bool
 }
 
-// The places before and behind every row.
-const (
-	beforeAll record.Millis = -1 << 62
-	behindAll record.Millis = 1 << 62
-)
+// beforeAll is the place before every row.
+const beforeAll embedded.Millis = -1 << 62
 
 // newWalk goes upwards from the first row behind after, or downwards from the last row before it; nil means all.
 func newWalk(
-	c *file.Conn, env int64, environment runlane.Environment, after *pages.Position, until record.Millis,
+	c *file.Conn, env int64, environment runlane.Environment, after *embedded.Position, until embedded.Millis,
 	descending bool, lists ...list,
 ) *walk {
 	name := runlane.Environment(environment.Name())
 	w := &walk{c: c, env: env, environment: name, until: until, descending: descending}
-	order, compare, from := "", ">", pages.Position{At: int64(beforeAll)}
+	order, compare, from := "", ">", embedded.Position{At: beforeAll}
 	if descending {
-		order, compare, from = " DESC", "<", pages.Position{At: int64(behindAll)}
+		order, compare, from = " DESC", "<", embedded.Position{At: embedded.BehindAll}
 	}
 	if after != nil {
 		from = *after
@@ -128,7 +123,7 @@ func newWalk(
 				l.column, l.where, compare, order, cmp.Or(l.from, "runs")),
 			rows:  max(rowsAtFirst, rowsAtOnce/int64(len(lists))),
 			bound: l.values,
-			at:    record.Millis(from.At),
+			at:    from.At,
 			id:    from.ID,
 		})
 	}
@@ -141,7 +136,7 @@ func (w *walk) fill(s *source) error {
 	}
 	until := w.until
 	if w.descending {
-		until = behindAll
+		until = embedded.BehindAll
 	}
 	rows, wanted := int64(0), s.rows
 	arguments := append([]any{w.env, int64(s.at), s.id, int64(until), wanted}, s.bound...)
@@ -154,7 +149,7 @@ func (w *walk) fill(s *source) error {
 			return false, err
 		}
 		e := &entry{Record: r, n: number(row[0]), env: w.env, queue: number(row[1])}
-		i := item{e, record.Millis(number(row[3]))}
+		i := item{e, embedded.Millis(number(row[3]))}
 		s.ahead = append(s.ahead, i)
 		s.at, s.id = i.at, id
 		return true, nil
@@ -193,40 +188,7 @@ func (w *walk) before(a, b item) bool {
 	return order < 0 && !w.descending || order > 0 && w.descending
 }
 
-func (i item) position(part byte) pages.Position {
-	return pages.Position{Part: part, At: int64(i.at), ID: string(i.Run.ID)}
-}
-
-// verdict is what a list does with a row.
-type verdict int
-
-const (
-	take verdict = iota
-	skip
-)
-
-// fillPage takes rows until the page is full, the walk ends, or mostExamined rows were read.
-func fillPage[T any](
-	w *walk, s pages.Scope, limit int, part byte, judge func(item) (T, verdict, error),
-) (*runlane.Page[T], error) {
-	page := &runlane.Page[T]{}
-	var last item
-	for examined := 0; ; examined++ {
-		next, ok, err := w.next()
-		if err != nil || !ok {
-			return page, err
-		}
-		row, v, err := judge(next)
-		if err != nil {
-			return nil, err
-		}
-		if examined == mostExamined || v == take && len(page.Items) == limit {
-			page.Next = s.Cursor(last.position(part))
-			return page, nil
-		}
-		if v == take {
-			page.Items = append(page.Items, row)
-		}
-		last = next
-	}
+// Place is where a page of a part of a list ends that has the item last.
+func (i item) Place(part byte) embedded.Position {
+	return embedded.Position{Part: part, At: i.at, ID: string(i.Run.ID)}
 }

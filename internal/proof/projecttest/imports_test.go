@@ -44,7 +44,8 @@ var importRules = []importRule{
 	{"core/...", []string{
 		"$gostd", runlanePkg, lanePkg, module + "/" + reducerFolder + "$", blindOf, hostOf, "github.com/oklog/ulid/v2$", xsync,
 	}},
-	{"memlane/...", []string{"$gostd", runlanePkg, lanePkg}},
+	{"internal/embedded", []string{"$gostd", runlanePkg, lanePkg}},
+	{"memlane/...", []string{"$gostd", runlanePkg, lanePkg, module + "/internal/embedded$"}},
 	{"dynamostore", []string{
 		"$gostd", runlanePkg, lanePkg, itemPkg, module + "/dynamostore/internal/rows$", module + "/dynamostore/internal/ddb$", awsSDK, xsync,
 	}},
@@ -204,8 +205,7 @@ func importFaults(packages []goPackage) []string {
 		if p.Error != nil {
 			faults = append(faults, p.ImportPath+" cannot be loaded: "+p.Error.Err)
 		}
-		if !inFolders("internal")(p) {
-			rule, ok := ruleOf(p)
+		if rule, ok := ruleOf(p); ok || !inFolders("internal")(p) {
 			if !ok {
 				faults = append(faults, p.ImportPath+" is in no line of the import table")
 			}

@@ -2,7 +2,6 @@ package record
 
 import (
 	"github.com/klauspost/compress/zstd"
-
 	"github.com/runlane/runlane-go"
 )
 

@@ -2,11 +2,10 @@ package record
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -18,11 +17,11 @@ type Delivery struct {
 	Attempts int
 	// Token is of the latest claim.
 	Token       string
-	RequestedAt Millis
-	AvailableAt Millis
-	ClaimUntil  Millis
+	RequestedAt embedded.Millis
+	AvailableAt embedded.Millis
+	ClaimUntil  embedded.Millis
 	// Since is when it was published or given up.
-	Since   Millis
+	Since   embedded.Millis
 	Failure runlane.Failure
 }
 
@@ -48,7 +47,7 @@ const (
 	fieldRowFailureMeta
 )
 
-func (d *Delivery) encode(w *writer, base Millis) {
+func (d *Delivery) encode(w *writer, base embedded.Millis) {
 	w.number(fieldRowSequence, d.Sequence)
 	w.number(fieldRowStatus, int64(slices.Index(outboxStatuses, d.Status)))
 	w.number(fieldRowAttempts, int64(d.Attempts))
@@ -62,9 +61,9 @@ func (d *Delivery) encode(w *writer, base Millis) {
 	w.texts(fieldRowFailureMeta, d.Failure.Meta)
 }
 
-func decodeDelivery(b []byte, base Millis) (Delivery, error) {
+func decodeDelivery(b []byte, base embedded.Millis) (Delivery, error) {
 	d := Delivery{
-		Status: lane.OutboxPending, RequestedAt: Absent, AvailableAt: Absent, ClaimUntil: Absent, Since: Absent,
+		Status: lane.OutboxPending, RequestedAt: embedded.Absent, AvailableAt: embedded.Absent, ClaimUntil: embedded.Absent, Since: embedded.Absent,
 	}
 	in := reader{b: b}
 	for {
@@ -102,29 +101,14 @@ func decodeDelivery(b []byte, base Millis) (Delivery, error) {
 	}
 }
 
-// EventID names an event, and the outbox row of a delivery request: ids of runs hold no colon.
-func EventID(id runlane.RunID, sequence int64) string {
-	return string(id) + ":" + strconv.FormatInt(sequence, 10)
-}
-
-// ParseEventID is the inverse; ok is false for what was never an id of ours.
-func ParseEventID(text string) (id runlane.RunID, sequence int64, ok bool) {
-	run, number, ok := strings.Cut(text, ":")
-	if !ok {
-		return "", 0, false
-	}
-	sequence, err := strconv.ParseInt(number, 10, 64)
-	return runlane.RunID(run), sequence, err == nil
-}
-
 // Request makes the row of a delivery request, which supersedes every earlier one. Those stay only while a publisher
 // holds them and may still mark them. token is for the writer's own claim.
 func (r *Record) Request(
-	sequence int64, d *runlane.Delivery, occurred Millis, initial lane.InitialOutbox, token string,
+	sequence int64, d *runlane.Delivery, occurred embedded.Millis, initial lane.InitialOutbox, token string,
 ) *Delivery {
 	row := Delivery{
-		Sequence: sequence, Status: lane.OutboxPending, RequestedAt: At(d.RequestedAt), AvailableAt: At(d.AvailableAt),
-		ClaimUntil: Absent, Since: Absent,
+		Sequence: sequence, Status: lane.OutboxPending, RequestedAt: embedded.At(d.RequestedAt), AvailableAt: embedded.At(d.AvailableAt),
+		ClaimUntil: embedded.Absent, Since: embedded.Absent,
 	}
 	switch {
 	case row.AvailableAt > occurred: // for later: always pending
@@ -133,7 +117,7 @@ func (r *Record) Request(
 		row.Since = occurred
 		r.noteFirst(occurred)
 	case !initial.ClaimUntil.IsZero():
-		row.Status, row.ClaimUntil, row.Token = lane.OutboxClaimed, At(initial.ClaimUntil), token
+		row.Status, row.ClaimUntil, row.Token = lane.OutboxClaimed, embedded.At(initial.ClaimUntil), token
 	}
 	return r.supersede(row)
 }
@@ -142,7 +126,7 @@ func (r *Record) Request(
 func (r *Record) Withdraw(sequence int64) {
 	r.supersede(Delivery{
 		Sequence: sequence, Status: Withdrawn,
-		RequestedAt: Absent, AvailableAt: Absent, ClaimUntil: Absent, Since: Absent,
+		RequestedAt: embedded.Absent, AvailableAt: embedded.Absent, ClaimUntil: embedded.Absent, Since: embedded.Absent,
 	})
 }
 
@@ -188,15 +172,15 @@ func (r *Record) Settle() {
 }
 
 // Publish marks a row as published.
-func (r *Record) Publish(d *Delivery, at Millis) {
+func (r *Record) Publish(d *Delivery, at embedded.Millis) {
 	d.Status, d.Since, d.Failure = lane.OutboxPublished, at, runlane.Failure{}
 	if d == r.Live() {
 		r.noteFirst(at)
 	}
 }
 
-func (r *Record) noteFirst(at Millis) {
-	if r.FirstPublished == Absent {
+func (r *Record) noteFirst(at embedded.Millis) {
+	if r.FirstPublished == embedded.Absent {
 		r.FirstPublished = at
 	}
 }
@@ -209,14 +193,14 @@ const (
 
 // RedeliverAt is 10 minutes after the first publication, then at doubling distance, 6 hours at most: the time since the
 // first publication tells how many there were.
-func (r *Record) RedeliverAt(d *Delivery) Millis {
+func (r *Record) RedeliverAt(d *Delivery) embedded.Millis {
 	return d.Since.Add(min(d.Since.Since(r.FirstPublished)+firstRedelivery, longestRedelivery))
 }
 
 // Message is the row as callers get it.
 func (r *Record) Message(d *Delivery) lane.OutboxMessage {
 	m := lane.OutboxMessage{
-		OutboxRef: lane.OutboxRef{ID: EventID(r.Run.ID, d.Sequence)},
+		OutboxRef: lane.OutboxRef{ID: embedded.EventID(r.Run.ID, d.Sequence)},
 		Wakeup: lane.Wakeup{
 			RunKey:       lane.RunKey{Environment: r.Run.Environment, RunID: r.Run.ID},
 			Queue:        r.Run.Queue,

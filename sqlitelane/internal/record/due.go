@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -15,14 +16,14 @@ func cloneTexts(m map[string]string) map[string]string { return maps.Clone(m) }
 type Places struct {
 	// Kind says in which list the run is, and At its place there.
 	Kind Kind
-	At   Millis
+	At   embedded.Millis
 	// Delivery is the list of outbox rows that has the live one, and DeliveryAt its place there.
 	Delivery   DeliveryKind
-	DeliveryAt Millis
+	DeliveryAt embedded.Millis
 	// Undelivered is from when a queued run that no delivery brings to a worker needs a slot or another delivery.
-	Undelivered Millis
+	Undelivered embedded.Millis
 	// Wants is from when the run wants a slot, where its queue ever had a limit.
-	Wants Millis
+	Wants embedded.Millis
 	// Rest is what a run of kind Waiting does meanwhile, see [Rest]; 0 for any other run.
 	Rest int64
 }
@@ -100,7 +101,7 @@ const (
 
 // Places says where the run belongs. limited tells that its queue ever had a limit.
 func (r *Record) Places(limited bool) Places {
-	p := Places{DeliveryAt: Absent, Undelivered: Absent, Wants: Absent}
+	p := Places{DeliveryAt: embedded.Absent, Undelivered: embedded.Absent, Wants: embedded.Absent}
 	p.Kind, p.At = r.due()
 	p.Rest = Rest(r.Run.Status, r.Run.Waiting)
 	p.Delivery, p.DeliveryAt = r.delivery()
@@ -113,26 +114,26 @@ func (r *Record) Places(limited bool) Places {
 	return p
 }
 
-func (r *Record) due() (Kind, Millis) {
+func (r *Record) due() (Kind, embedded.Millis) {
 	p := &r.Run
 	switch {
 	case p.Status.Waiting():
-		return Waiting, At(p.RunAt)
+		return Waiting, embedded.At(p.RunAt)
 	case p.Status == runlane.StatusQueued:
 		return Queued, r.queuedSince()
 	case p.Status == runlane.StatusRunning:
-		return Leased, At(p.Lease.ExpiresAt)
+		return Leased, embedded.At(p.Lease.ExpiresAt)
 	case p.Status == runlane.StatusCancellationRequested:
-		return Cancelling, At(p.Lease.ExpiresAt)
+		return Cancelling, embedded.At(p.Lease.ExpiresAt)
 	default:
-		return Finished[p.Status], At(p.FinishedAt)
+		return Finished[p.Status], embedded.At(p.FinishedAt)
 	}
 }
 
-func (r *Record) delivery() (DeliveryKind, Millis) {
+func (r *Record) delivery() (DeliveryKind, embedded.Millis) {
 	d := r.Live()
 	if d == nil {
-		return 0, Absent
+		return 0, embedded.Absent
 	}
 	switch d.Status {
 	case lane.OutboxPending, lane.OutboxFailed:
@@ -143,13 +144,13 @@ func (r *Record) delivery() (DeliveryKind, Millis) {
 		return Dead, d.Since
 	default: // published
 		if r.Run.Status != runlane.StatusQueued || !r.Run.DispatchExpiresAt.IsZero() {
-			return 0, Absent // the scan of due waits finds a scheduled run, the end of its reservation a reserved one
+			return 0, embedded.Absent // the scan of due waits finds a scheduled run, the end of its reservation a reserved one
 		}
 		return Published, r.RedeliverAt(d)
 	}
 }
 
-func (r *Record) undelivered() (since Millis, ok bool) {
+func (r *Record) undelivered() (since embedded.Millis, ok bool) {
 	if r.Run.Status != runlane.StatusQueued {
 		return 0, false
 	}
@@ -157,62 +158,62 @@ func (r *Record) undelivered() (since Millis, ok bool) {
 	case d == nil:
 		return r.queuedSince(), true
 	case !r.Run.DispatchExpiresAt.IsZero() && d.Status != lane.OutboxDeadLettered:
-		return At(r.Run.DispatchExpiresAt), true
+		return embedded.At(r.Run.DispatchExpiresAt), true
 	default:
 		return 0, false
 	}
 }
 
 // RunnableAt is when a worker may take the run; ok is false while no time alone makes it runnable.
-func (r *Record) RunnableAt() (at Millis, ok bool) {
+func (r *Record) RunnableAt() (at embedded.Millis, ok bool) {
 	t, ok := lane.RunnableAt(&r.Run)
-	return At(t), ok
+	return embedded.At(t), ok
 }
 
-func (r *Record) queuedSince() Millis {
+func (r *Record) queuedSince() embedded.Millis {
 	at, _ := r.RunnableAt()
 	return at
 }
 
 // WantsSlot is from when on the run wants a slot: queued without a live reservation, waiting and due, or running with
 // an expired lease. A run whose wakeup was given up waits for an operator instead.
-func (r *Record) WantsSlot() (since Millis, ok bool) {
+func (r *Record) WantsSlot() (since embedded.Millis, ok bool) {
 	if d := r.Live(); d != nil && d.Status == lane.OutboxDeadLettered {
 		return 0, false
 	}
 	since, ok = r.RunnableAt()
 	if r.Run.Status == runlane.StatusQueued {
-		since = max(since, At(r.Run.DispatchExpiresAt))
+		since = max(since, embedded.At(r.Run.DispatchExpiresAt))
 	}
 	return since, ok
 }
 
 // DispatchableSince is WantsSlot for a reservation: an operator may bring back a queued run whose wakeup was given up.
-func (r *Record) DispatchableSince() (since Millis, ok bool) {
+func (r *Record) DispatchableSince() (since embedded.Millis, ok bool) {
 	since, ok = r.WantsSlot()
 	if !ok && r.Run.Status == runlane.StatusQueued {
-		return max(r.queuedSince(), At(r.Run.DispatchExpiresAt)), true
+		return max(r.queuedSince(), embedded.At(r.Run.DispatchExpiresAt)), true
 	}
 	return since, ok
 }
 
 // Retains reports whether the run still owns its idempotency key at now. An active run always does. A failed one never;
 // a successful or cancelled one until its time to live, counted from creation, is over.
-func (r *Record) Retains(now Millis) bool {
+func (r *Record) Retains(now embedded.Millis) bool {
 	switch policy := r.Run.Retention; {
 	case r.Run.Status.Active():
 		return true
 	case r.Run.Status == runlane.StatusFailed, policy.WhileActive, policy.TTL <= 0:
 		return false
 	default:
-		return now < At(r.Run.CreatedAt).Add(policy.TTL)
+		return now < embedded.At(r.Run.CreatedAt).Add(policy.TTL)
 	}
 }
 
 // Wait is what a wakeup on its way is for: since when, and whether a timer of the transport sends it.
 type Wait struct {
 	Kind WaitKind
-	Due  Millis
+	Due  embedded.Millis
 }
 
 // WaitKind tells whether a wakeup is on its way. The numbers are stored.
@@ -248,8 +249,8 @@ func (r *Record) awaited() Wait {
 		if d != nil && d.Status == lane.OutboxPublished {
 			return Wait{WakeupUnderway, d.Since}
 		}
-		if p.Waiting.Timed() && At(p.RunAt).Since(At(p.UpdatedAt)) <= longestDelay {
-			return Wait{DelayedWakeup, At(p.RunAt)}
+		if p.Waiting.Timed() && embedded.At(p.RunAt).Since(embedded.At(p.UpdatedAt)) <= longestDelay {
+			return Wait{DelayedWakeup, embedded.At(p.RunAt)}
 		}
 	}
 	return Wait{}
@@ -259,14 +260,14 @@ func (r *Record) awaited() Wait {
 // before the wakeup's due time.
 func (r *Record) Answers(c *lane.ClaimCommand) Wait {
 	awaited := r.awaited()
-	if !c.ByWakeup || awaited.Due > At(c.Projected.Lease.ExpiresAt) {
+	if !c.ByWakeup || awaited.Due > embedded.At(c.Projected.Lease.ExpiresAt) {
 		return Wait{}
 	}
 	return awaited
 }
 
 // Underway reports whether, within the patience, a wakeup is on its way to the run or a worker answered one.
-func (r *Record) Underway(now Millis, patience lane.Patience) bool {
+func (r *Record) Underway(now embedded.Millis, patience lane.Patience) bool {
 	switch awaited := r.awaited(); awaited.Kind {
 	case WakeupUnderway:
 		return awaited.Due > now.Add(-patience.Queued)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 )
 
 // eventTypes are stored as their places in this list; one that is not in it as text. It only grows at its end.
@@ -36,14 +37,14 @@ const (
 
 // AppendEvent adds an event to others. What run.created says stays on the run unchanged, except the instant
 // from which it may run first, so only that instant is written. base is the instant of the run's creation.
-func AppendEvent(events []byte, e *runlane.Event, base Millis) ([]byte, error) {
+func AppendEvent(events []byte, e *runlane.Event, base embedded.Millis) ([]byte, error) {
 	w := writer{b: make([]byte, 0, 96)}
 	if n := slices.Index(eventTypes, e.Type()); n >= 0 {
 		w.number(fieldEventType, int64(n+1))
 	} else {
 		w.text(fieldEventTypeName, string(e.Type()))
 	}
-	w.instant(fieldEventAt, base, At(e.OccurredAt))
+	w.instant(fieldEventAt, base, embedded.At(e.OccurredAt))
 	if e.Actor != runlane.SystemActor {
 		w.bytes(fieldEventActorType, []byte(e.Actor.Type)) // also an empty one
 		w.text(fieldEventActorID, e.Actor.ID)
@@ -52,11 +53,11 @@ func AppendEvent(events []byte, e *runlane.Event, base Millis) ([]byte, error) {
 	w.texts(fieldEventTrace, e.TraceCarrier)
 	switch body := e.Body.(type) {
 	case *runlane.RunCreated:
-		w.instant(fieldEventRunAt, base, At(body.RunAt))
+		w.instant(fieldEventRunAt, base, embedded.At(body.RunAt))
 	case *runlane.RunDeliveryRequested:
-		w.instant(fieldEventAvailableAt, base, At(body.Delivery.AvailableAt))
-		w.instant(fieldEventRequestedAt, base, At(body.Delivery.RequestedAt))
-		w.instant(fieldEventExpiresAt, base, At(body.Delivery.DispatchExpiresAt))
+		w.instant(fieldEventAvailableAt, base, embedded.At(body.Delivery.AvailableAt))
+		w.instant(fieldEventRequestedAt, base, embedded.At(body.Delivery.RequestedAt))
+		w.instant(fieldEventExpiresAt, base, embedded.At(body.Delivery.DispatchExpiresAt))
 		w.texts(fieldEventBodyTrace, body.Delivery.TraceCarrier)
 		w.json(fieldEventWait, body.Wait.AtRest())
 	case *runlane.RunLeaseClaimed:
@@ -78,10 +79,10 @@ func AppendEvent(events []byte, e *runlane.Event, base Millis) ([]byte, error) {
 	return append(events, w.b...), nil
 }
 
-func (w *writer) lease(l runlane.Lease, base Millis) {
+func (w *writer) lease(l runlane.Lease, base embedded.Millis) {
 	w.text(fieldEventToken, l.Token)
 	w.text(fieldEventWorker, l.WorkerID)
-	w.instant(fieldEventExpiresAt, base, At(l.ExpiresAt))
+	w.instant(fieldEventExpiresAt, base, embedded.At(l.ExpiresAt))
 }
 
 // stored is an event with the fields of all bodies.
@@ -89,7 +90,7 @@ type stored struct {
 	kind                                 runlane.EventType
 	event                                runlane.Event
 	body                                 []byte
-	runAt, available, requested, expires Millis
+	runAt, available, requested, expires embedded.Millis
 	token, worker                        string
 	attempt                              int
 	trace                                map[string]string
@@ -99,7 +100,7 @@ type stored struct {
 // Events decodes the events of a run that begin with the sequence first. run has the payload and the output that go
 // with them.
 func Events(run *runlane.Run, b []byte, first int64) ([]runlane.EventRecord, error) {
-	base := At(run.CreatedAt)
+	base := embedded.At(run.CreatedAt)
 	var records []runlane.EventRecord
 	in := reader{b: b}
 	for len(in.b) > 0 {
@@ -116,14 +117,14 @@ func Events(run *runlane.Run, b []byte, first int64) ([]runlane.EventRecord, err
 			return nil, err
 		}
 		sequence := first + int64(len(records))
-		id := EventID(run.ID, sequence)
+		id := embedded.EventID(run.ID, sequence)
 		records = append(records, runlane.EventRecord{ID: id, Sequence: sequence, Event: s.event})
 	}
 	return records, nil
 }
 
-func decodeEvent(b []byte, base Millis) (*stored, error) {
-	s := &stored{runAt: Absent, available: Absent, requested: Absent, expires: Absent}
+func decodeEvent(b []byte, base embedded.Millis) (*stored, error) {
+	s := &stored{runAt: embedded.Absent, available: embedded.Absent, requested: embedded.Absent, expires: embedded.Absent}
 	s.event.Actor = runlane.SystemActor
 	in := reader{b: b}
 	for {

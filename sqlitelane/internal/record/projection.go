@@ -4,10 +4,11 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 )
 
 // projection reads a field of a run, and reports whether it knew it.
-func projection(p *runlane.Run, f field, base Millis, in *reader) bool {
+func projection(p *runlane.Run, f field, base embedded.Millis, in *reader) bool {
 	switch f.number {
 	case fieldSequence:
 		p.EventSequence = f.n
@@ -77,7 +78,7 @@ func projection(p *runlane.Run, f field, base Millis, in *reader) bool {
 	return true
 }
 
-func instants(p *runlane.Run, f field, base Millis) bool {
+func instants(p *runlane.Run, f field, base embedded.Millis) bool {
 	at := instantFrom(base, f.n)
 	switch f.number {
 	case fieldRunAt:

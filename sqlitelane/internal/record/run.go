@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -22,7 +23,7 @@ type Record struct {
 	// Deliveries are the outbox rows: the latest one, and before it those that a publisher held when it was superseded.
 	Deliveries []Delivery
 	// FirstPublished is the first publication of this wait for a worker; a claim clears it.
-	FirstPublished Millis
+	FirstPublished embedded.Millis
 	// Woken is the wakeup that the present owner's claim answered.
 	Woken Wait
 	// Events are the latest ones, encoded, from the sequence First on. Those before are in chunks.
@@ -120,7 +121,7 @@ func (r *Record) status() int64 {
 // Encode appends the record's bytes.
 func (r *Record) Encode(to []byte) []byte {
 	p := &r.Run
-	base := At(p.CreatedAt)
+	base := embedded.At(p.CreatedAt)
 	w := writer{b: to}
 	w.number(fieldCreatedAt, int64(base))
 	if n := r.status(); n > 0 {
@@ -135,15 +136,15 @@ func (r *Record) Encode(to []byte) []byte {
 	w.number(fieldFailures, int64(p.Counters.Failures))
 	w.number(fieldRetries, int64(p.Counters.Retries))
 	w.number(fieldReleases, int64(p.Counters.Releases))
-	w.instant(fieldRunAt, base, At(p.RunAt))
-	w.instant(fieldStartedAt, base, At(p.StartedAt))
-	w.instant(fieldFinishedAt, base, At(p.FinishedAt))
-	w.instant(fieldDispatchedAt, base, At(p.DispatchedAt))
-	w.instant(fieldDispatchExpiresAt, base, At(p.DispatchExpiresAt))
-	w.instant(fieldUpdatedAt, base, At(p.UpdatedAt))
+	w.instant(fieldRunAt, base, embedded.At(p.RunAt))
+	w.instant(fieldStartedAt, base, embedded.At(p.StartedAt))
+	w.instant(fieldFinishedAt, base, embedded.At(p.FinishedAt))
+	w.instant(fieldDispatchedAt, base, embedded.At(p.DispatchedAt))
+	w.instant(fieldDispatchExpiresAt, base, embedded.At(p.DispatchExpiresAt))
+	w.instant(fieldUpdatedAt, base, embedded.At(p.UpdatedAt))
 	w.text(fieldLeaseToken, p.Lease.Token)
 	w.text(fieldLeaseWorker, p.Lease.WorkerID)
-	w.instant(fieldLeaseExpiresAt, base, At(p.Lease.ExpiresAt))
+	w.instant(fieldLeaseExpiresAt, base, embedded.At(p.Lease.ExpiresAt))
 	w.text(fieldConcurrencyKey, p.ConcurrencyKey)
 	w.text(fieldIdempotencyKey, p.IdempotencyKey)
 	w.flag(fieldWhileActive, p.Retention.WhileActive)
@@ -153,7 +154,7 @@ func (r *Record) Encode(to []byte) []byte {
 	w.text(fieldSourceType, string(p.Source.Type))
 	w.text(fieldSourceRun, string(p.Source.RunID))
 	w.text(fieldSourceSchedule, string(p.Source.ScheduleID))
-	w.instant(fieldSourceFireTime, base, At(p.Source.FireTime))
+	w.instant(fieldSourceFireTime, base, embedded.At(p.Source.FireTime))
 	w.texts(fieldTraceCarrier, p.TraceCarrier)
 	w.texts(fieldMeta, p.Meta)
 	w.failure(p.Failure)
@@ -180,7 +181,7 @@ func (r *Record) Encode(to []byte) []byte {
 	w.json(fieldWaiting, p.Waiting)
 	w.flag(fieldCalls, r.Calls)
 	w.text(fieldSourceCall, p.Source.Call)
-	w.instant(fieldSourceCreatedAt, base, At(p.Source.CreatedAt))
+	w.instant(fieldSourceCreatedAt, base, embedded.At(p.Source.CreatedAt))
 	w.text(fieldSourceFlow, string(p.Source.FlowID))
 	w.text(fieldSourceNode, p.Source.Node)
 	w.number(fieldSourceRound, int64(p.Source.Round))
@@ -196,10 +197,10 @@ func (w *writer) failure(f runlane.Failure) {
 
 // Decode reads a record. The bytes are the record's from now on.
 func Decode(environment runlane.Environment, id runlane.RunID, b []byte) (*Record, error) {
-	r := &Record{FirstPublished: Absent}
+	r := &Record{FirstPublished: embedded.Absent}
 	p := &r.Run
 	p.Environment, p.ID = environment, id
-	base := Millis(0) // which is not written
+	base := embedded.Millis(0) // which is not written
 	p.CreatedAt = base.Time()
 	in := reader{b: b}
 	for {
@@ -209,7 +210,7 @@ func Decode(environment runlane.Environment, id runlane.RunID, b []byte) (*Recor
 		}
 		switch f.number {
 		case fieldCreatedAt: // comes first: the others are distances from it
-			base = Millis(f.n)
+			base = embedded.Millis(f.n)
 			p.CreatedAt = base.Time()
 		case fieldStatus:
 			if p.Status = runlane.Status(f.bytes); p.Status != "" {

@@ -1,4 +1,4 @@
-package pages
+package embedded
 
 import (
 	"testing"
@@ -15,12 +15,12 @@ func FuzzCursors(f *testing.F) {
 	f.Add("AAAA")
 	f.Add("AQEAAAAAAAAABXJ1bl8xs-k2-PRUkjO") // the bytes of one, with other bits behind them
 	f.Fuzz(func(t *testing.T, cursor string) {
-		_, after, err := Open(&lane.PageQuery{After: runlane.Cursor(cursor)}, scope)
+		_, after, err := OpenPage(&lane.PageQuery{After: runlane.Cursor(cursor)}, scope)
 		if err == nil && after != nil && scope.Cursor(*after) != runlane.Cursor(cursor) {
 			t.Fatalf("%q is read as %v", cursor, after)
 		}
 		if err == nil && after != nil {
-			if _, _, err := Open(&lane.PageQuery{After: runlane.Cursor(cursor)}, NewScope("List", "default")); err == nil {
+			if _, _, err := OpenPage(&lane.PageQuery{After: runlane.Cursor(cursor)}, NewScope("List", "default")); err == nil {
 				t.Fatalf("%q is a cursor of another list, too", cursor)
 			}
 		}

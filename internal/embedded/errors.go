@@ -1,0 +1,81 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/runlane/runlane-go"
+)
+
+// Ended refuses a call whose context has ended. Every method begins with it.
+func Ended(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return &runlane.Error{
+		Code: runlane.ErrOperationCancelled, Message: "the context had ended before the call", Retryable: true,
+		Cause: context.Cause(ctx),
+	}
+}
+
+// NotFound is the error for a run that does not exist.
+func NotFound(id runlane.RunID) error {
+	return &runlane.Error{
+		Code: runlane.ErrRunNotFound, Message: "no such run", RunID: id,
+		Hint: "check the run id and the environment; the run may have been pruned",
+	}
+}
+
+// NoOwner does not repeat the key: keys are often made of personal data.
+func NoOwner(what string) error {
+	return &runlane.Error{
+		Code: runlane.ErrRunNotFound, Message: "no run owns the " + what + " key",
+		Hint: "check the task and the key; the owner may have finished, or its retention may be over",
+	}
+}
+
+// ScheduleNotFound is the error for a schedule without a record.
+func ScheduleNotFound(id runlane.ScheduleID) error {
+	return &runlane.Error{
+		Code: runlane.ErrScheduleNotFound, Message: fmt.Sprintf("no such schedule: %q", id),
+		Hint: "check the schedule id and the environment; the first tick that knows a schedule makes its record",
+	}
+}
+
+// TransportClosed is the error of a transport that was closed.
+func TransportClosed() error {
+	return &runlane.Error{Code: runlane.ErrTransportUnavailable, Message: "the transport is closed"}
+}
+
+// Conflict is a race that the command for a run lost.
+func Conflict(kind runlane.ConflictKind, id runlane.RunID, message string) error {
+	err := runlane.NewConflict(kind, message)
+	err.RunID = id
+	return err
+}
+
+// LeaseLost is the conflict of a command whose lease is another worker's by now.
+func LeaseLost(id runlane.RunID) error {
+	return Conflict(runlane.ConflictLeaseOwnership, id, "the lease no longer belongs to this worker")
+}
+
+// OccurrenceConflict is a race for a schedule or one of its occurrences.
+func OccurrenceConflict(format string, args ...any) error {
+	return Conflict(runlane.ConflictScheduleOccurrence, "", fmt.Sprintf(format, args...))
+}
+
+// StaleClaims names the outbox rows whose claims are over; nil for none.
+func StaleClaims(ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	err := runlane.NewConflict(runlane.ConflictOutboxClaim, "the claim on some outbox rows is over")
+	err.Meta = map[string]string{"outbox_ids": strings.Join(ids, ",")}
+	return err
+}
+
+// Violation is the error for a command that contradicts itself or the run.
+func Violation(id runlane.RunID, format string, args ...any) error {
+	return &runlane.Error{Code: runlane.ErrContractViolation, Message: fmt.Sprintf(format, args...), RunID: id}
+}

@@ -1,0 +1,87 @@
+package embedded
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// DueFilter is the part of the query that a cursor is bound to. The instant is not part of it: it moves while a caller
+// pages.
+func DueFilter(q *lane.DueQuery) []string {
+	var parts []string
+	for _, queue := range q.Queues {
+		parts = append(parts, "queue", string(queue))
+	}
+	if q.Queues != nil && len(q.Queues) == 0 {
+		parts = append(parts, "no queue")
+	}
+	for _, queue := range q.Without {
+		parts = append(parts, "without", string(queue))
+	}
+	for _, queue := range q.Bounded {
+		parts = append(parts, "bounded", string(queue.Name))
+	}
+	return parts
+}
+
+// BoundedPolicy is the policy that the query has for the queue; the zero value for one without a limit.
+func BoundedPolicy(q *lane.DueQuery, name runlane.QueueName) runlane.Queue {
+	for _, queue := range q.Bounded {
+		if queue.Name == name {
+			return queue
+		}
+	}
+	return runlane.Queue{}
+}
+
+// RunsScope is that of ListRuns.
+func RunsScope(q *lane.RunQuery) Scope {
+	statuses := make([]string, len(q.Statuses))
+	for i, status := range q.Statuses {
+		statuses[i] = string(status)
+	}
+	return NewScope("ListRuns", q.Environment,
+		strings.Join(statuses, ","), string(q.TaskID), string(q.Queue), string(q.ScheduleID), string(q.SourceRunID),
+		string(q.Waiting))
+}
+
+// EventsScope is that of ListRunEvents.
+func EventsScope(q *lane.EventQuery) Scope {
+	order := "ascending"
+	if q.Descending {
+		order = "descending"
+	}
+	return NewScope("ListRunEvents", q.Environment, string(q.RunID), order)
+}
+
+// Wants reports a run that the query asks for.
+func Wants(
+	q *lane.RunQuery, status runlane.Status, task runlane.TaskID, queue runlane.QueueName, source *runlane.Source,
+	waiting *runlane.Waiting,
+) bool {
+	return (len(q.Statuses) == 0 || slices.Contains(q.Statuses, status)) &&
+		(q.TaskID == "" || q.TaskID == task) &&
+		(q.Queue == "" || q.Queue == queue) &&
+		(q.ScheduleID == "" || q.ScheduleID == source.ScheduleID) &&
+		(q.SourceRunID == "" || q.SourceRunID == source.RunID) &&
+		(q.Waiting == "" || waiting.Has(q.Waiting))
+}
+
+// EventID names an event, and the outbox row of a delivery request: ids of runs hold no colon.
+func EventID(id runlane.RunID, sequence int64) string {
+	return string(id) + ":" + strconv.FormatInt(sequence, 10)
+}
+
+// ParseEventID is the inverse; ok is false for what was never an id of ours.
+func ParseEventID(text string) (id runlane.RunID, sequence int64, ok bool) {
+	run, number, ok := strings.Cut(text, ":")
+	if !ok {
+		return "", 0, false
+	}
+	sequence, err := strconv.ParseInt(number, 10, 64)
+	return runlane.RunID(run), sequence, err == nil
+}
