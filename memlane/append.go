@@ -1,6 +1,7 @@
 package memlane
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/runlane/runlane-go"
@@ -13,15 +14,8 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	r, err := s.commit(&c.Transition, c.Outbox, func(e *entry) error {
-		if c.LeaseToken != "" && (e == nil || e.state.leaseToken != c.LeaseToken) {
-			return embedded.Conflict(
-				runlane.ConflictLeaseOwnership,
-				c.Projected.ID,
-				"the lease no longer belongs to this worker",
-			)
-		}
-		return nil
+	r, err := s.commit(&c.Transition, c.Outbox, func(known *embedded.State) error {
+		return embedded.JudgeLease(known, c.Projected.ID, c.LeaseToken)
 	}, func(env *environment, e *entry) error {
 		if c.Flow != nil && !c.Flow.Open(env.flow(c.Flow.FlowID)) {
 			return c.Flow.Closed(c.Projected.ID)
@@ -29,7 +23,7 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 		if c.Look != nil && e != nil && (c.Look.Mailed(e.mailed()) || !e.missing(c.Look.Calls)) {
 			return lane.Moved(c.Projected.ID)
 		}
-		return judgeAppend(e, &c.Transition)
+		return embedded.JudgeAppend(e.known(), &c.Transition)
 	})
 	if err != nil {
 		return nil, err
@@ -49,7 +43,7 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 func (s *Storage) commit(
 	t *lane.Transition,
 	initial lane.InitialOutbox,
-	ownership func(*entry) error,
+	ownership func(*embedded.State) error,
 	eligibility func(*environment, *entry) error,
 ) (*receipt, error) {
 	if t.Projected == nil {
@@ -78,7 +72,7 @@ func (s *Storage) lockCommit(t *lane.Transition) held {
 // write is the part of commit under the lock.
 func (s *Storage) write(
 	t *lane.Transition, initial lane.InitialOutbox, r *receipt,
-	ownership func(*entry) error, eligibility func(*environment, *entry) error,
+	ownership func(*embedded.State) error, eligibility func(*environment, *entry) error,
 ) error {
 	p := t.Projected
 	env := s.find(p.Environment)
@@ -87,11 +81,12 @@ func (s *Storage) write(
 		e.unpack()
 		defer e.pack()
 	}
-	if err := judgeSequence(e, t); err != nil {
+	known := e.known()
+	if err := embedded.JudgeSequence(known, t); err != nil {
 		return err
 	}
 	if ownership != nil {
-		if err := ownership(e); err != nil {
+		if err := ownership(known); err != nil {
 			return err
 		}
 	}
@@ -121,7 +116,7 @@ func (s *Storage) write(
 	}
 	e.apply(t, initial, r, s.nextToken)
 	env.settleSlot(e)
-	if e.state.status.Terminal() {
+	if e.state.Status.Terminal() {
 		env.disown(e)
 	}
 	env.reindex(e)
@@ -136,7 +131,7 @@ func (s *Storage) write(
 func (env *environment) judgeCreation(e *entry, t *lane.Transition, now embedded.Millis) error {
 	e.created = e.events[0].body.(*runlane.RunCreated) // which it is, by Transition.Validate
 	if field := e.contradicts(t.Projected); field != "" {
-		return embedded.Violation(e.id, "projected run and run.created differ in %s", field)
+		return embedded.ContradictsCreation(e.id, field)
 	}
 	if err := env.judgeOwners(e, max(now, e.events[0].at)); err != nil {
 		return err
@@ -144,36 +139,19 @@ func (env *environment) judgeCreation(e *entry, t *lane.Transition, now embedded
 	return env.admit(e, t, e.events[len(e.events)-1].at)
 }
 
-// judgeSequence comes before everything else: a stale command is a lost race, even if something else is wrong with it.
-// If the id was used again after pruning, the stored run has another instant of creation and the command is stale, too.
-func judgeSequence(e *entry, t *lane.Transition) error {
-	sequence := int64(0)
-	if e != nil {
-		sequence = e.state.sequence
-	}
-	switch {
-	case sequence != t.ExpectedSequence:
-		return embedded.Conflict(runlane.ConflictEventSequence, t.Projected.ID, "the run has moved on")
-	case e != nil && e.state.createdAt != embedded.At(t.Projected.CreatedAt):
-		return embedded.Conflict(runlane.ConflictEventSequence, t.Projected.ID, "the id belongs to another run by now")
-	default:
-		return nil
-	}
-}
-
 // judgeCommand finds a command that contradicts itself or the run.
 func judgeCommand(e *entry, t *lane.Transition) error {
 	if err := t.Validate(); err != nil {
 		return err
 	}
-	if err := judgeSlots(t); err != nil {
+	if err := embedded.JudgeSlots(t); err != nil {
 		return err
 	}
 	if e == nil {
 		return nil
 	}
 	if field := e.contradicts(t.Projected); field != "" {
-		return embedded.Violation(t.Projected.ID, "projected run has another %s than the stored one", field)
+		return embedded.ContradictsRun(t.Projected.ID, field)
 	}
 	return nil
 }
@@ -181,23 +159,12 @@ func judgeCommand(e *entry, t *lane.Transition) error {
 // apply takes over the projection and makes the outbox rows of the events that were added.
 func (e *entry) apply(t *lane.Transition, initial lane.InitialOutbox, r *receipt, token func() uint64) {
 	e.keep(t.Projected)
-	added := e.events[len(e.events)-len(t.Events):]
-	for i := range added {
-		switch body := added[i].body.(type) {
-		case *runlane.RunLeaseClaimed:
-			e.firstPublished = embedded.Absent // what is published later is for another wait
-		case *runlane.RunResumed:
-			if e.liveRow() != nil { // it is for the time that the run waited for
-				e.withdrawRows(t.ExpectedSequence + int64(i) + 1)
-			}
-		case *runlane.RunDeliveryRequested:
-			if t.Queue.Bounded() && body.Delivery.DispatchExpiresAt.IsZero() {
-				// the run waits for a slot, and for the delivery that comes with it
-				e.withdrawRows(t.ExpectedSequence + int64(i) + 1)
-				continue
-			}
-			made := e.addRow(t.ExpectedSequence+int64(i)+1, &body.Delivery, added[i].at, initial, token)
-			r.commit.Outbox = append(r.commit.Outbox, e.message(made, embedded.EventID(e.id, made.sequence)))
-		}
-	}
+	e.outbox.Commit(e.known(), t, initial, token, func(made *row) {
+		r.commit.Outbox = append(r.commit.Outbox, e.message(made))
+	})
+}
+
+// contradicts names what a projection says about a run differently from its creation, or returns "".
+func (e *entry) contradicts(p *runlane.Run) string {
+	return cmp.Or(embedded.Contradiction(p, e.created), embedded.JudgePayload(p, e.created))
 }

@@ -39,11 +39,11 @@ func (s *Storage) BeginCall(ctx context.Context, c *lane.CallCommand) (*lane.Run
 	h, env := s.lockRun(c.Environment, c.RunID)
 	defer h.unlock()
 	e := env.run(c.RunID)
-	if e == nil || e.view().state.createdAt != embedded.At(c.CreatedAt) {
+	if e == nil || e.view().state.CreatedAt != embedded.At(c.CreatedAt) {
 		return nil, embedded.NotFound(c.RunID)
 	}
-	if e.view().state.leaseToken != c.LeaseToken {
-		return nil, embedded.Conflict(runlane.ConflictLeaseOwnership, c.RunID, "the lease no longer belongs to this worker")
+	if e.view().state.LeaseToken != c.LeaseToken {
+		return nil, embedded.LeaseLost(c.RunID)
 	}
 	if kept := e.called()[c.Call.Name]; kept != nil {
 		return new(*kept), nil
@@ -111,7 +111,7 @@ func (s *Storage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commi
 		if err := env.judgeTelling(c); err != nil {
 			return err
 		}
-		if err := judgeAppend(e, t); err != nil {
+		if err := embedded.JudgeAppend(e.known(), t); err != nil {
 			return err
 		}
 		env.tell(c)
@@ -128,22 +128,17 @@ func (s *Storage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commi
 // judgeTelling returns why an end cannot be told.
 func (env *environment) judgeTelling(c *lane.TellCommand) error {
 	e := env.run(c.RunID)
-	if e == nil || !e.untold() || e.view().state.createdAt != embedded.At(c.CreatedAt) {
+	if e == nil || !e.untold() || e.view().state.CreatedAt != embedded.At(c.CreatedAt) {
 		return c.NotTold()
 	}
 	if c.To == nil {
 		return nil
 	}
 	to := env.run(c.To.RunID)
-	if to == nil || to.view().state.createdAt != embedded.At(c.To.CreatedAt) {
+	if to == nil || to.view().state.CreatedAt != embedded.At(c.To.CreatedAt) {
 		return c.NotTold()
 	}
-	kept, known := to.called()[c.To.Name], to.view().state
-	began := c.To.Last() && c.Resume == nil && known.waiting != nil && known.sequence != c.To.Wait
-	if kept == nil || kept.Ended != c.To.Ended || kept.Count != c.To.Count || began {
-		return c.NotTold()
-	}
-	return nil
+	return embedded.JudgeTelling(to.view().known(), c, to.called()[c.To.Name])
 }
 
 // tell removes the mark and counts the end.
@@ -165,8 +160,7 @@ func (env *environment) needed(e *entry) bool {
 		return false
 	}
 	caller := env.run(source.RunID)
-	return caller != nil && caller.unpacked != nil && caller.state.createdAt == embedded.At(source.CreatedAt) &&
-		caller.state.status.Active()
+	return caller != nil && caller.unpacked != nil && embedded.Calling(caller.known(), &source)
 }
 
 // missing reports a call of which ends are still to be counted.

@@ -126,7 +126,7 @@ func (env *environment) checkWhole(name runlane.Environment) []lane.Violation {
 	for key, e := range env.singletons {
 		known := e.view()
 		if c := known.created; env.run(e.id) != e || c.TaskID != key.task || c.SingletonKey != key.key ||
-			known.state.status.Terminal() {
+			known.state.Status.Terminal() {
 			broken(e.id, ruleOwners, "it owns a singleton key that is not its own, or is finished")
 		}
 	}
@@ -177,25 +177,25 @@ func (env *environment) checkRun(e *entry) []lane.Violation {
 	}
 	if reserved := run.Status == runlane.StatusQueued &&
 		!run.DispatchExpiresAt.IsZero(); reserved && known.undelivered.set == nil {
-		if latest := known.liveRow(); latest == nil || !latest.dead() {
+		if latest := known.liveRow(); latest == nil || latest.Status != lane.OutboxDeadLettered {
 			broken(ruleDelivery, "the end of a reservation is in no index")
 		}
 	}
 	env.checkSlot(e, known, run, func(format string, args ...any) { broken(ruleSlots, format, args...) })
-	if waits && len(known.rows) > 0 {
-		latest := &known.rows[len(known.rows)-1]
-		for i := range known.rows[:len(known.rows)-1] {
-			if known.rows[i].sequence >= latest.sequence || known.rows[i].status != lane.OutboxClaimed {
+	if waits && len(known.outbox.Deliveries) > 0 {
+		latest := &known.outbox.Deliveries[len(known.outbox.Deliveries)-1]
+		for i := range known.outbox.Deliveries[:len(known.outbox.Deliveries)-1] {
+			if known.outbox.Deliveries[i].Sequence >= latest.Sequence || known.outbox.Deliveries[i].Status != lane.OutboxClaimed {
 				broken(ruleDelivery, "a superseded delivery that no publisher has claimed is kept")
 			}
 		}
-		onItsWay := latest.status == lane.OutboxPublished &&
+		onItsWay := latest.Status == lane.OutboxPublished &&
 			(run.Status == runlane.StatusScheduled || !run.DispatchExpiresAt.IsZero())
-		if (known.delivery.set == nil) != (onItsWay || latest.status == outboxWithdrawn) {
+		if (known.delivery.set == nil) != (onItsWay || latest.Status == embedded.Withdrawn) {
 			broken(
 				ruleDelivery,
 				"the %s delivery of a %s run lies in no index, or in one too many",
-				latest.status,
+				latest.Status,
 				run.Status,
 			)
 		}

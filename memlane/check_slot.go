@@ -29,14 +29,14 @@ func (env *environment) checkSlots(broken func(id runlane.RunID, format string, 
 			broken("", "an empty partition of queue %q is kept", key.queue)
 		}
 		for _, e := range p.holders {
-			reserved := e.state.status == runlane.StatusQueued && e.state.dispatchExpiresAt != embedded.Absent
+			reserved := e.state.Status == runlane.StatusQueued && e.state.DispatchExpiresAt != embedded.Absent
 			switch {
 			case env.run(e.id) != e || e.partitionKey() != key:
 				broken(e.id, "it holds a slot where it does not belong")
 			case e.slot != p:
 				broken(e.id, "it holds a slot that it does not name")
 			case !e.owned() && !reserved:
-				broken(e.id, "a %s run holds a slot", e.state.status)
+				broken(e.id, "a %s run holds a slot", e.state.Status)
 			case seen[e]:
 				broken(e.id, "it holds two slots")
 			}
@@ -52,7 +52,7 @@ func (env *environment) checkSlot(e, known *entry, run *runlane.Run, broken func
 		broken("it names a slot that it does not hold")
 	}
 	to := place{}
-	if since, ok := known.wantsSlot(); ok && env.limited[run.Queue] {
+	if since, ok := known.outbox.WantsSlot(known.known()); ok && env.limited[run.Queue] {
 		if p == nil {
 			broken("its partition is gone")
 			return

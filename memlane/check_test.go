@@ -79,8 +79,8 @@ func TestCheck_FindsEachBrokenInvariant(t *testing.T) {
 		"lost from its schedule":   {func(_ *environment, e *entry) { clear(e.shard.indexes.schedules) }, ruleDue},
 		"lost from its source":     {func(_ *environment, e *entry) { clear(e.shard.indexes.sources) }, ruleDue},
 		"delivery lost":            {func(_ *environment, e *entry) { e.delivery.move(e, place{}) }, ruleDelivery},
-		"finished, still due":      {func(_ *environment, e *entry) { e.state.status = runlane.StatusSucceeded }, ruleDue},
-		"running, still delivered": {func(_ *environment, e *entry) { e.state.status = runlane.StatusRunning }, ruleDelivery},
+		"finished, still due":      {func(_ *environment, e *entry) { e.state.Status = runlane.StatusSucceeded }, ruleDue},
+		"running, still delivered": {func(_ *environment, e *entry) { e.state.Status = runlane.StatusRunning }, ruleDelivery},
 		"idempotency key unowned":  {func(env *environment, _ *entry) { clear(env.idempotency) }, ruleOwners},
 		"singleton key unowned":    {func(env *environment, _ *entry) { clear(env.singletons) }, ruleOwners},
 		"a key of another run": {func(env *environment, e *entry) {
@@ -89,7 +89,7 @@ func TestCheck_FindsEachBrokenInvariant(t *testing.T) {
 		"an idempotency key of another run": {func(env *environment, e *entry) {
 			env.idempotency[scopedKey{"task", "another"}] = &owner{run: e}
 		}, ruleOwners},
-		"a singleton of a finished run": {func(_ *environment, e *entry) { e.state.status = runlane.StatusFailed }, ruleOwners},
+		"a singleton of a finished run": {func(_ *environment, e *entry) { e.state.Status = runlane.StatusFailed }, ruleOwners},
 		"two deliveries looked after":   {func(env *environment, e *entry) { e.shard.indexes.dead.insert(item{e.delivery.at, e}) }, ruleIndexes},
 		"a run that is gone":            {func(env *environment, e *entry) { delete(e.shard.runs, e.id) }, ruleIndexes},
 		"an event too few":              {func(_ *environment, e *entry) { e.events = e.events[:1] }, ruleHistory},
@@ -139,11 +139,11 @@ func TestCheck_FindsEachBrokenInvariant(t *testing.T) {
 func TestCheckFold_FindsWhatTheHistoryDoesNotSay(t *testing.T) {
 	t.Parallel()
 	for name, breaks := range map[string]func(e *entry){
-		"another status":      func(e *entry) { e.state.status = runlane.StatusScheduled },
+		"another status":      func(e *entry) { e.state.Status = runlane.StatusScheduled },
 		"an attempt too many": func(e *entry) { e.state.counters.Attempts++ },
-		"another time":        func(e *entry) { e.state.updatedAt++ },
+		"another time":        func(e *entry) { e.state.UpdatedAt++ },
 		"an event is gone":    func(e *entry) { e.events = e.events[:1] },
-		"a sequence ahead":    func(e *entry) { e.state.sequence++ },
+		"a sequence ahead":    func(e *entry) { e.state.Sequence++ },
 		"another queue at its creation": func(e *entry) {
 			other := *e.created
 			other.Queue = "another"

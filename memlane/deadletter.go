@@ -31,15 +31,7 @@ func (s *Storage) ListDeadLetters(
 		if q.Queue != "" && e.created.Queue != q.Queue {
 			return runlane.DeadLetter{}, embedded.Skip, nil
 		}
-		r := e.liveRow()
-		return runlane.DeadLetter{
-			RunID:    e.id,
-			OutboxID: embedded.EventID(e.id, r.sequence),
-			Queue:    e.created.Queue,
-			Attempts: r.attempts,
-			Failure:  r.failure.Clone(),
-			Since:    r.since.Time(),
-		}, embedded.Take, nil
+		return e.liveRow().DeadLetter(e.id, e.created.Queue), embedded.Take, nil
 	})
 }
 
@@ -56,10 +48,10 @@ func (s *Storage) RequeueDeadLetters(ctx context.Context, c *lane.RequeueCommand
 	}
 	for _, id := range c.IDs {
 		e, r := env.row(id)
-		if r == nil || r != e.liveRow() || r.status != lane.OutboxDeadLettered {
+		if r == nil || r != e.liveRow() || r.Status != lane.OutboxDeadLettered {
 			continue
 		}
-		r.status, r.attempts, r.failure, r.availableAt = lane.OutboxPending, 0, nil, embedded.At(c.At)
+		r.Requeue(embedded.At(c.At))
 		env.reindex(e)
 		requeued++
 	}

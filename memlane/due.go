@@ -2,8 +2,6 @@ package memlane
 
 import (
 	"context"
-	"slices"
-	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/internal/embedded"
@@ -34,12 +32,12 @@ func (s *Storage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery)
 		switch {
 		case embedded.BoundedPolicy(q, e.created.Queue).Bounded():
 			return embedded.Skip
-		case r == nil || r.status == lane.OutboxPublished:
+		case r == nil || r.Status == lane.OutboxPublished:
 			return embedded.Take
-		case r.dead():
+		case r.Status == lane.OutboxDeadLettered:
 			return embedded.Skip
 		default:
-			ref.OutboxID = embedded.EventID(e.id, r.sequence)
+			ref.OutboxID = embedded.EventID(e.id, r.Sequence)
 			return embedded.Take
 		}
 	})
@@ -118,75 +116,13 @@ func (i item) ref() lane.RunRef {
 		RunKey:         lane.RunKey{Environment: e.environment, RunID: e.id},
 		Queue:          e.created.Queue,
 		ConcurrencyKey: e.created.ConcurrencyKey,
-		Status:         e.state.status,
+		Status:         e.state.Status,
 		AvailableAt:    i.at.Time(),
-		Sequence:       e.state.sequence,
+		Sequence:       e.state.Sequence,
 	}
-}
-
-// wait is what a wakeup on its way is for: since when, and whether a timer of the transport sends it.
-type wait struct {
-	kind waitKind
-	due  embedded.Millis
-}
-
-type waitKind byte
-
-const (
-	noWakeup waitKind = iota
-	wakeupUnderway
-	delayedWakeup
-)
-
-// longestDelay is the longest wait that a transport's own delay covers.
-const longestDelay = 15 * time.Minute
-
-// awaited tells which wakeup is on its way to the run, if any:
-//
-//	queued                         the wakeup that a publisher has claimed or published
-//	waiting, wakeup published      that one
-//	waiting for up to 15 minutes   the delayed wakeup that the transport's timer sends, unless something else may end
-//	                               the wait
-//	owned by a worker              the wakeup that its claim answered
-func (e *entry) awaited() wait {
-	s := &e.state
-	switch {
-	case s.status == runlane.StatusQueued:
-		if r := e.liveRow(); r != nil && (r.status == lane.OutboxClaimed || r.status == lane.OutboxPublished) {
-			return wait{wakeupUnderway, e.due.at}
-		}
-	case s.status.Waiting():
-		if r := e.liveRow(); r != nil && r.status == lane.OutboxPublished {
-			return wait{wakeupUnderway, r.since}
-		}
-		if s.waiting.Timed() && s.runAt.Since(s.updatedAt) <= longestDelay {
-			return wait{delayedWakeup, s.runAt}
-		}
-	case s.status.Owned():
-		return e.woken
-	}
-	return wait{}
-}
-
-// wakeupOf is the wakeup that a claim answers. It is delivered again if the owner dies, so patience with the wakeup
-// covers the owner's lease too. There is none for the claim of a poll worker, and none if the lease ends before the
-// wakeup's due time.
-func (e *entry) wakeupOf(c *lane.ClaimCommand) wait {
-	awaited := e.awaited()
-	if !c.ByWakeup || awaited.due > embedded.At(c.Projected.Lease.ExpiresAt) {
-		return wait{}
-	}
-	return awaited
 }
 
 // underway reports whether, within the query's patience, a wakeup is on its way to the run or a worker answered one.
 func (e *entry) underway(now embedded.Millis, patience lane.Patience) bool {
-	switch awaited := e.awaited(); awaited.kind {
-	case wakeupUnderway:
-		return awaited.due > now.Add(-patience.Queued)
-	case delayedWakeup:
-		return !slices.Contains(patience.Undelayed, e.created.Queue) && awaited.due > now.Add(-patience.ShortWait)
-	default:
-		return false
-	}
+	return e.outbox.Underway(e.known(), e.created.Queue, now, patience)
 }

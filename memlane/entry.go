@@ -28,9 +28,7 @@ type unpacked struct {
 	state   state
 	events  []event
 
-	rows           []row           // deliveries: the latest one, before it those superseded under a claim
-	firstPublished embedded.Millis // of this wait for a worker; a claim clears it
-	woken          wait            // the wakeup that the present owner's claim answered
+	outbox embedded.Outbox[uint64] // its claims are numbered
 
 	delivery    place // among the deliveries to publish, published or given up
 	undelivered place // among the queued runs that no delivery brings to a worker
@@ -51,18 +49,22 @@ type unpacked struct {
 
 // state is what commits change of a projection.
 type state struct {
-	status                          runlane.Status
-	sequence                        int64
-	counters                        runlane.Counters
-	output                          []byte
-	runAt, startedAt, finishedAt    embedded.Millis
-	dispatchedAt, dispatchExpiresAt embedded.Millis
-	createdAt, updatedAt            embedded.Millis
-	failure                         *runlane.Failure
-	leaseToken, leaseWorker         string
-	leaseExpiresAt                  embedded.Millis
-	traceCarrier, meta              map[string]string
-	waiting                         *runlane.Waiting // never of a finished run; never changed
+	embedded.State
+
+	counters                runlane.Counters
+	output                  []byte
+	startedAt, dispatchedAt embedded.Millis
+	failure                 *runlane.Failure
+	leaseWorker             string
+	traceCarrier, meta      map[string]string
+}
+
+// known is what judgements look at, nil for a run that does not exist. The run is not packed.
+func (e *entry) known() *embedded.State {
+	if e == nil {
+		return nil
+	}
+	return &e.state.State
 }
 
 // unpackedPool has those of packed runs, for new ones.
@@ -70,8 +72,8 @@ var unpackedPool = sync.Pool{New: func() any { return new(unpacked) }}
 
 func newUnpacked() *unpacked {
 	l := unpackedPool.Get().(*unpacked)
-	l.firstPublished = embedded.Absent
-	l.events, l.rows = l.eventRoom[:0], l.rowRoom[:0]
+	l.outbox.FirstPublished = embedded.Absent
+	l.events, l.outbox.Deliveries = l.eventRoom[:0], l.rowRoom[:0]
 	l.room = bodyRoom{
 		created:   &l.createdRoom,
 		delivery:  &l.deliveryRoom,
@@ -89,11 +91,11 @@ func newEntry(p *runlane.Run) *entry {
 // keep takes over the projection of a commit.
 func (e *entry) keep(p *runlane.Run) {
 	s := &e.state
-	s.status, s.sequence, s.counters = p.Status, p.EventSequence, p.Counters
-	s.runAt, s.startedAt, s.finishedAt = embedded.At(p.RunAt), embedded.At(p.StartedAt), embedded.At(p.FinishedAt)
-	s.dispatchedAt, s.dispatchExpiresAt = embedded.At(p.DispatchedAt), embedded.At(p.DispatchExpiresAt)
-	s.createdAt, s.updatedAt = embedded.At(p.CreatedAt), embedded.At(p.UpdatedAt)
-	s.leaseToken, s.leaseWorker, s.leaseExpiresAt = p.Lease.Token, p.Lease.WorkerID, embedded.At(p.Lease.ExpiresAt)
+	s.Status, s.Sequence, s.counters = p.Status, p.EventSequence, p.Counters
+	s.RunAt, s.startedAt, s.FinishedAt = embedded.At(p.RunAt), embedded.At(p.StartedAt), embedded.At(p.FinishedAt)
+	s.dispatchedAt, s.DispatchExpiresAt = embedded.At(p.DispatchedAt), embedded.At(p.DispatchExpiresAt)
+	s.CreatedAt, s.UpdatedAt = embedded.At(p.CreatedAt), embedded.At(p.UpdatedAt)
+	s.LeaseToken, s.leaseWorker, s.LeaseExpiresAt = p.Lease.Token, p.Lease.WorkerID, embedded.At(p.Lease.ExpiresAt)
 	if !bytes.Equal(s.output, p.Output) {
 		s.output = bytes.Clone(p.Output)
 	}
@@ -102,7 +104,7 @@ func (e *entry) keep(p *runlane.Run) {
 		failure := p.Failure.Clone()
 		s.failure = &failure
 	}
-	s.waiting = p.Waiting.AtRest()
+	s.Waiting = p.Waiting.AtRest()
 	s.traceCarrier = keepMap(s.traceCarrier, p.TraceCarrier)
 	s.meta = keepMap(s.meta, p.Meta)
 }
@@ -113,35 +115,6 @@ func keepMap(have, next map[string]string) map[string]string {
 		return have
 	}
 	return maps.Clone(next)
-}
-
-// contradicts names what a projection says about a run differently from its creation, or returns "". Maintenance reads
-// runs without their payload: a projection without one says nothing about it.
-func (e *entry) contradicts(p *runlane.Run) string {
-	c := e.created
-	switch {
-	case p.TaskID != c.TaskID:
-		return "task"
-	case p.Queue != c.Queue:
-		return "queue"
-	case p.Payload != nil && !bytes.Equal(p.Payload, c.Payload):
-		return "payload"
-	case p.ConcurrencyKey != c.ConcurrencyKey:
-		return "concurrency key"
-	case p.IdempotencyKey != c.IdempotencyKey || p.Retention != c.Retention:
-		return "idempotency key or its retention"
-	case p.SingletonKey != c.SingletonKey:
-		return "singleton key"
-	case p.Source.Type != c.Source.Type || p.Source.RunID != c.Source.RunID ||
-		p.Source.ScheduleID != c.Source.ScheduleID ||
-		p.Source.Call != c.Source.Call || embedded.At(p.Source.CreatedAt) != embedded.At(c.Source.CreatedAt) ||
-		p.Source.FlowID != c.Source.FlowID || p.Source.Node != c.Source.Node ||
-		p.Source.Round != c.Source.Round ||
-		embedded.At(p.Source.FireTime) != embedded.At(c.Source.FireTime):
-		return "source"
-	default:
-		return ""
-	}
 }
 
 // project is the run as callers get it: their own copy.
@@ -161,20 +134,20 @@ func (e *entry) fill(run *runlane.Run) {
 		Environment:       e.environment,
 		TaskID:            c.TaskID,
 		Queue:             c.Queue,
-		Status:            s.status,
-		EventSequence:     s.sequence,
+		Status:            s.Status,
+		EventSequence:     s.Sequence,
 		Counters:          s.counters,
-		RunAt:             s.runAt.Time(),
+		RunAt:             s.RunAt.Time(),
 		StartedAt:         s.startedAt.Time(),
-		FinishedAt:        s.finishedAt.Time(),
+		FinishedAt:        s.FinishedAt.Time(),
 		DispatchedAt:      s.dispatchedAt.Time(),
-		DispatchExpiresAt: s.dispatchExpiresAt.Time(),
+		DispatchExpiresAt: s.DispatchExpiresAt.Time(),
 		Lease: runlane.Lease{
-			Token:     s.leaseToken,
+			Token:     s.LeaseToken,
 			WorkerID:  s.leaseWorker,
-			ExpiresAt: s.leaseExpiresAt.Time(),
+			ExpiresAt: s.LeaseExpiresAt.Time(),
 		},
-		Waiting:        s.waiting,
+		Waiting:        s.Waiting,
 		ConcurrencyKey: c.ConcurrencyKey,
 		IdempotencyKey: c.IdempotencyKey,
 		Retention:      c.Retention,
@@ -184,8 +157,8 @@ func (e *entry) fill(run *runlane.Run) {
 		Meta:           s.meta,
 		Payload:        c.Payload,
 		Output:         s.output,
-		CreatedAt:      s.createdAt.Time(),
-		UpdatedAt:      s.updatedAt.Time(),
+		CreatedAt:      s.CreatedAt.Time(),
+		UpdatedAt:      s.UpdatedAt.Time(),
 	}
 	if s.failure != nil {
 		run.Failure = *s.failure
@@ -211,16 +184,16 @@ func (e *entry) summary() runlane.RunSummary {
 		ID:         e.id,
 		TaskID:     c.TaskID,
 		Queue:      c.Queue,
-		Status:     s.status,
+		Status:     s.Status,
 		Counters:   s.counters,
-		Waiting:    s.waiting.Clone(),
+		Waiting:    s.Waiting.Clone(),
 		Source:     c.Source,
-		RunAt:      s.runAt.Time(),
-		CreatedAt:  s.createdAt.Time(),
-		FinishedAt: s.finishedAt.Time(),
+		RunAt:      s.RunAt.Time(),
+		CreatedAt:  s.CreatedAt.Time(),
+		FinishedAt: s.FinishedAt.Time(),
 
 		ConcurrencyKey:    c.ConcurrencyKey,
-		DispatchExpiresAt: s.dispatchExpiresAt.Time(),
+		DispatchExpiresAt: s.DispatchExpiresAt.Time(),
 	}
 	if s.failure != nil {
 		summary.FailureCode = s.failure.Code

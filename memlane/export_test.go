@@ -12,8 +12,8 @@ func (s *Storage) Plant(key lane.RunKey, body runlane.EventBody) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.find(key.Environment).run(key.RunID)
-	e.state.sequence++
-	e.events = append(e.events, event{at: e.state.updatedAt, actor: unique.Make(runlane.SystemActor), body: body})
+	e.state.Sequence++
+	e.events = append(e.events, event{at: e.state.UpdatedAt, actor: unique.Make(runlane.SystemActor), body: body})
 }
 
 // Note keeps so many commits of a run in the feed.

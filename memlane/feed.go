@@ -45,7 +45,7 @@ func (f *feed) note(e *entry, t *lane.Transition) {
 		item: lane.FeedItem{
 			Position:  lane.FeedPosition{Number: f.last, Tag: f.tag},
 			RunID:     e.id,
-			CreatedAt: e.state.createdAt.Time(),
+			CreatedAt: e.state.CreatedAt.Time(),
 			First:     t.ExpectedSequence + 1,
 			Last:      t.ExpectedSequence + int64(len(t.Events)),
 		},

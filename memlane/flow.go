@@ -29,12 +29,9 @@ func (s *Storage) PutFlow(ctx context.Context, c *lane.FlowCommand) (*lane.FlowR
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known, version := s.find(c.Environment).flow(c.Flow.ID), int64(0)
-	if known != nil {
-		version = known.Version
-	}
-	if version != c.Flow.Version || known != nil && embedded.At(known.CreatedAt) != embedded.At(c.Flow.CreatedAt) && !c.Remove {
-		return nil, c.Changed()
+	known := s.find(c.Environment).flow(c.Flow.ID)
+	if err := embedded.JudgeFlow(known, c); err != nil {
+		return nil, err
 	}
 	env := s.open(c.Environment)
 	if c.Remove {
@@ -145,6 +142,5 @@ func compareFlows(a, b embedded.Position) int {
 
 // inFlow reports a node of a flow that has not finished.
 func (env *environment) inFlow(source *runlane.Source) bool {
-	f := env.flow(source.FlowID)
-	return source.Type == runlane.SourceFlow && f != nil && !f.Finished() && embedded.At(f.CreatedAt) == embedded.At(source.CreatedAt)
+	return embedded.InFlow(source, env.flow(source.FlowID))
 }

@@ -13,8 +13,8 @@ func FuzzOutboxIDs(f *testing.F) {
 		f.Add(token)
 	}
 	f.Fuzz(func(t *testing.T, token string) {
-		held := row{status: lane.OutboxClaimed, token: 1}
-		if held.holds(token) && strings.TrimLeft(strings.TrimPrefix(token, tokenPrefix), "0") != "1" {
+		held := row{Status: lane.OutboxClaimed, Token: 1}
+		if holds(&held, token) && strings.TrimLeft(strings.TrimPrefix(token, tokenPrefix), "0") != "1" {
 			t.Fatalf("%q holds the claim of %q", token, tokenText(1))
 		}
 	})

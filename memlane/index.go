@@ -1,11 +1,8 @@
 package memlane
 
 import (
-	"time"
-
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/internal/embedded"
-	"github.com/runlane/runlane-go/lane"
 )
 
 // indexes order runs by when they need inspection, each index for one purpose:
@@ -61,69 +58,30 @@ func (env *environment) reindex(e *entry) {
 
 func (e *entry) duePlace() place {
 	s := &e.state
-	of, known := kindOf(s.status, s.waiting)
+	of, known := kindOf(s.Status, s.Waiting)
 	if !known {
 		return place{} // Transition.Validate lets no other status in
 	}
-	p := place{set: e.shard.indexes.group(e).of(of)}
-	switch {
-	case s.status.Waiting():
-		p.at = s.runAt
-	case s.status == runlane.StatusQueued:
-		p.at = e.queuedSince()
-	case s.status.Owned():
-		p.at = s.leaseExpiresAt
-	default:
-		p.at = s.finishedAt
-	}
-	return p
+	return place{e.shard.indexes.group(e).of(of), s.Due()}
 }
 
 func (e *entry) deliveryPlace() place {
-	r, ix := e.liveRow(), &e.shard.indexes
-	if r == nil {
-		return place{}
-	}
-	switch r.status {
-	case lane.OutboxPending, lane.OutboxFailed:
-		return place{&ix.unpublished, r.availableAt}
-	case lane.OutboxClaimed:
-		return place{&ix.unpublished, r.claimUntil}
-	case lane.OutboxPublished:
-		if e.state.status != runlane.StatusQueued || e.state.dispatchExpiresAt != embedded.Absent {
-			return place{} // the scan of due waits finds a scheduled run, the end of its reservation a reserved one
-		}
-		return place{&ix.redeliveries, e.redeliverAt(r)}
-	case lane.OutboxDeadLettered:
-		return place{&ix.dead, r.since}
+	ix := &e.shard.indexes
+	switch kind, at := e.outbox.Place(e.known()); kind {
+	case embedded.Unpublished:
+		return place{&ix.unpublished, at}
+	case embedded.Published:
+		return place{&ix.redeliveries, at}
+	case embedded.Dead:
+		return place{&ix.dead, at}
 	default:
 		return place{}
 	}
 }
 
 func (e *entry) undeliveredPlace() place {
-	if e.state.status != runlane.StatusQueued {
-		return place{}
+	if since, ok := e.outbox.Undelivered(e.known()); ok {
+		return place{&e.shard.indexes.undelivered, since}
 	}
-	switch r := e.liveRow(); {
-	case r == nil:
-		return place{&e.shard.indexes.undelivered, e.queuedSince()}
-	case e.state.dispatchExpiresAt != embedded.Absent && !r.dead():
-		return place{&e.shard.indexes.undelivered, e.state.dispatchExpiresAt}
-	default:
-		return place{}
-	}
-}
-
-// The times after which a published wakeup without a claim counts as lost, see docs/internals/decisions.md, Delivery.
-const (
-	firstRedelivery   = 10 * time.Minute
-	longestRedelivery = 6 * time.Hour
-)
-
-// redeliverAt is 10 minutes after the first publication, 20 after the second, 40 after the third, at most 6 hours. The
-// time since the first publication tells how many there were.
-func (e *entry) redeliverAt(r *row) embedded.Millis {
-	waited := r.since.Since(e.firstPublished)
-	return r.since.Add(min(waited+firstRedelivery, longestRedelivery))
+	return place{}
 }

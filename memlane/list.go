@@ -28,7 +28,7 @@ func (s *Storage) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page
 	judge := func(i item) (runlane.RunSummary, embedded.Verdict, error) {
 		e := i.entry.view()
 		c, s := e.created, &e.state
-		if !embedded.Wants(q, s.status, c.TaskID, c.Queue, &c.Source, s.waiting) {
+		if !embedded.Wants(q, s.Status, c.TaskID, c.Queue, &c.Source, s.Waiting) {
 			return runlane.RunSummary{}, embedded.Skip, nil
 		}
 		return e.summary(), embedded.Take, nil

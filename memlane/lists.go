@@ -12,12 +12,7 @@ type group struct {
 	task  runlane.TaskID
 }
 
-// lists are runs by kind, in the order of a time:
-//
-//	queued                             runAt ?? updatedAt
-//	scheduled, retrying, released      runAt
-//	running, cancellation requested    the end of the lease
-//	finished                           the end of the run
+// lists are runs by kind, in the order of [embedded.State.Due].
 type lists map[kind]*ordered
 
 // kind is a status, and of a run that waits also for what: numbers of statuses, and bits of waitingKinds.

@@ -17,18 +17,8 @@ type scopedKey struct {
 // owner holds an idempotency key. The policy of retention is the run's, captured at its creation.
 type owner struct{ run *entry }
 
-// retains reports whether the run still owns its idempotency key at now. An active run always does. A failed one never;
-// a successful or cancelled one until its time to live, counted from creation, is over.
-func (e *entry) retains(now embedded.Millis) bool {
-	switch policy := e.created.Retention; {
-	case e.state.status.Active():
-		return true
-	case e.state.status == runlane.StatusFailed, policy.WhileActive, policy.TTL <= 0:
-		return false
-	default:
-		return now < e.state.createdAt.Add(policy.TTL)
-	}
-}
+// retains reports whether the run still owns its idempotency key at now.
+func (e *entry) retains(now embedded.Millis) bool { return e.known().Retains(e.created.Retention, now) }
 
 // judgeOwners tells which key of a new run has an owner already. The idempotency key is checked before the singleton
 // key.
@@ -66,7 +56,7 @@ func (env *environment) disown(e *entry) {
 		delete(env.singletons, singleton)
 	}
 	idempotency := scopedKey{e.created.TaskID, e.created.IdempotencyKey}
-	if holder := env.idempotency[idempotency]; holder != nil && holder.run == e && !e.retains(e.state.finishedAt) {
+	if holder := env.idempotency[idempotency]; holder != nil && holder.run == e && !e.retains(e.state.FinishedAt) {
 		delete(env.idempotency, idempotency)
 	}
 }
@@ -121,7 +111,7 @@ func (s *Storage) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) er
 	if holder == nil || !holder.run.view().retains(now) {
 		return embedded.NoOwner("idempotency")
 	}
-	if holder.run.unpacked != nil && holder.run.state.status.Active() {
+	if holder.run.unpacked != nil && holder.run.state.Status.Active() {
 		return embedded.Conflict(
 			runlane.ConflictIdempotencyKey,
 			holder.run.id,

@@ -42,16 +42,16 @@ func (e *entry) texts(room []string) []string {
 // pack replaces the data of a finished run by the packed form, which has all that reads need. A run with a row that a
 // publisher still holds is packed only after the row was marked.
 func (e *entry) pack() {
-	if e.unpacked == nil || !e.state.status.Terminal() {
+	if e.unpacked == nil || !e.state.Status.Terminal() {
 		return
 	}
-	for i := range e.rows {
-		if e.rows[i].status == lane.OutboxClaimed {
+	for i := range e.outbox.Deliveries {
+		if e.outbox.Deliveries[i].Status == lane.OutboxClaimed {
 			return
 		}
 	}
 	p := packers.Get().(*packer)
-	p.base, p.texts = e.state.createdAt, e.texts(p.texts)
+	p.base, p.texts = e.state.CreatedAt, e.texts(p.texts)
 	p.b = binary.AppendVarint(p.b, int64(p.base))
 	p.state(&e.state)
 	p.created(e.created)
@@ -131,8 +131,8 @@ func (p *packer) texted(m map[string]string) {
 }
 
 func (p *packer) state(s *state) {
-	p.text(string(s.status))
-	p.number(s.sequence)
+	p.text(string(s.Status))
+	p.number(s.Sequence)
 	p.number(int64(s.counters.Attempts))
 	p.number(int64(s.counters.Failures))
 	p.number(int64(s.counters.Retries))
@@ -145,7 +145,7 @@ func (p *packer) state(s *state) {
 	if s.failure != nil {
 		p.failure(s.failure)
 	}
-	p.text(s.leaseToken)
+	p.text(s.LeaseToken)
 	p.text(s.leaseWorker)
 	p.texted(s.traceCarrier)
 	p.texted(s.meta)
@@ -154,8 +154,8 @@ func (p *packer) state(s *state) {
 // instants are all that a projection has.
 func (s *state) instants() [8]*embedded.Millis {
 	return [...]*embedded.Millis{
-		&s.runAt, &s.startedAt, &s.finishedAt, &s.dispatchedAt, &s.dispatchExpiresAt, &s.createdAt, &s.updatedAt,
-		&s.leaseExpiresAt,
+		&s.RunAt, &s.startedAt, &s.FinishedAt, &s.dispatchedAt, &s.DispatchExpiresAt, &s.CreatedAt, &s.UpdatedAt,
+		&s.LeaseExpiresAt,
 	}
 }
 

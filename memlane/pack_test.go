@@ -120,13 +120,13 @@ func drawUnpacked(t *rapid.T, l *unpacked) {
 		},
 	}
 	s := &l.state
-	s.status = rapid.SampledFrom([]runlane.Status{runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled}).Draw(t, "status")
-	s.sequence = int64(count.Draw(t, "sequence"))
+	s.Status = rapid.SampledFrom([]runlane.Status{runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled}).Draw(t, "status")
+	s.Sequence = int64(count.Draw(t, "sequence"))
 	s.counters = runlane.Counters{
 		Attempts: count.Draw(t, "attempts"), Failures: count.Draw(t, "failures"), Retries: count.Draw(t, "retries"), Releases: count.Draw(t, "releases"),
 	}
 	s.output, s.traceCarrier, s.meta = data.Draw(t, "output"), maps.Draw(t, "trace"), maps.Draw(t, "meta")
-	s.leaseToken, s.leaseWorker = text.Draw(t, "token"), text.Draw(t, "worker")
+	s.LeaseToken, s.leaseWorker = text.Draw(t, "token"), text.Draw(t, "worker")
 	for _, m := range s.instants() {
 		*m = embedded.At(whole.Draw(t, "instant"))
 	}
@@ -153,8 +153,8 @@ func TestPack_WaitsForWhoHoldsARow(t *testing.T) {
 	t.Parallel()
 	for name, status := range map[string]lane.OutboxStatus{"held": lane.OutboxClaimed, "settled": lane.OutboxPublished} {
 		e := &entry{id: "run_1", environment: "test", unpacked: newUnpacked()}
-		e.created, e.state.status = &runlane.RunCreated{}, runlane.StatusSucceeded
-		e.rows = append(e.rows, row{sequence: 2, status: status})
+		e.created, e.state.Status = &runlane.RunCreated{}, runlane.StatusSucceeded
+		e.outbox.Deliveries = append(e.outbox.Deliveries, row{Sequence: 2, Status: status})
 		e.pack()
 		if kept := e.unpacked != nil; kept != (status == lane.OutboxClaimed) {
 			t.Errorf("a run whose row is %s is kept whole: %t", name, kept)
@@ -167,12 +167,12 @@ func TestLives_AreEmptyWhenUsedAgain(t *testing.T) {
 	t.Parallel()
 	for n := range 100 {
 		e := &entry{id: runlane.RunID(fmt.Sprint("run_", n)), unpacked: newUnpacked()}
-		if len(e.events) != 0 || len(e.rows) != 0 || e.created != nil || e.slot != nil || e.firstPublished != embedded.Absent {
+		if len(e.events) != 0 || len(e.outbox.Deliveries) != 0 || e.created != nil || e.slot != nil || e.outbox.FirstPublished != embedded.Absent {
 			t.Fatalf("run %d began with something in it: %+v", n, e.unpacked)
 		}
-		e.created, e.state.status, e.slot = &runlane.RunCreated{}, runlane.StatusFailed, &partition{}
+		e.created, e.state.Status, e.slot = &runlane.RunCreated{}, runlane.StatusFailed, &partition{}
 		e.events = append(e.events, event{body: e.created, actor: unique.Make(runlane.SystemActor)})
-		e.rows = append(e.rows, row{status: lane.OutboxPublished})
+		e.outbox.Deliveries = append(e.outbox.Deliveries, row{Status: lane.OutboxPublished})
 		e.pack()
 	}
 }

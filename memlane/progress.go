@@ -20,8 +20,8 @@ func (s *Storage) PutProgress(ctx context.Context, key lane.RunKey, leaseToken s
 	if e == nil {
 		return embedded.NotFound(key.RunID)
 	}
-	if !e.owned() || e.state.leaseToken != leaseToken {
-		return embedded.Conflict(runlane.ConflictLeaseOwnership, key.RunID, "the lease no longer belongs to this worker")
+	if !e.owned() || e.state.LeaseToken != leaseToken {
+		return embedded.LeaseLost(key.RunID)
 	}
 	p.At = runlane.UTCMillis(p.At)
 	if p.At.Before(env.progress[key.RunID].At) {

@@ -23,7 +23,7 @@ func (s *Storage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.St
 	h, env := s.lockRun(c.Environment, c.RunID)
 	defer h.unlock()
 	e := env.run(c.RunID)
-	if e == nil || e.view().state.createdAt != embedded.At(c.CreatedAt) {
+	if e == nil || e.view().state.CreatedAt != embedded.At(c.CreatedAt) {
 		return nil, embedded.NotFound(c.RunID)
 	}
 	if e.shard.records == nil {
@@ -73,7 +73,7 @@ func (s *Storage) recordsOf(q *lane.RecordQuery) (records []*lane.StepRecord) {
 	h, env := s.lockRun(q.Environment, q.RunID)
 	defer h.unlock()
 	e := env.run(q.RunID)
-	if e == nil || e.view().state.createdAt != embedded.At(q.CreatedAt) {
+	if e == nil || e.view().state.CreatedAt != embedded.At(q.CreatedAt) {
 		return nil
 	}
 	for _, record := range e.shard.records[e.id] {

@@ -3,7 +3,6 @@ package memlane
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/runlane/runlane-go"
@@ -11,24 +10,13 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// lostRace is a race that a claim or a reservation lost. It never leaves the package as an error.
-type lostRace lane.Outcome
-
-func (l lostRace) Error() string { return string(l) }
-
 // acquisition turns the end of a commit into the answer of a claim or a reservation.
 func acquisition(r *receipt, err error) (*lane.Acquisition, error) {
-	if err == nil {
-		r.acquisition = lane.Acquisition{Outcome: lane.Acquired, Commit: &r.commit}
-		return &r.acquisition, nil
+	if err != nil {
+		return embedded.Lost(err)
 	}
-	if lost, ok := errors.AsType[lostRace](err); ok {
-		return &lane.Acquisition{Outcome: lane.Outcome(lost)}, nil
-	}
-	if errors.Is(err, runlane.ConflictEventSequence) {
-		return &lane.Acquisition{Outcome: lane.LostSequence}, nil
-	}
-	return nil, err
+	r.acquisition = lane.Acquisition{Outcome: lane.Acquired, Commit: &r.commit}
+	return &r.acquisition, nil
 }
 
 // ReserveRunDispatch takes a slot for a run and requests its delivery.
@@ -37,24 +25,15 @@ func (s *Storage) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand
 		return nil, err
 	}
 	return acquisition(s.commit(&c.Transition, c.Outbox, nil, func(env *environment, e *entry) error {
-		p, last := c.Projected, c.Events[len(c.Events)-1]
-		if e == nil || last.Type() != runlane.EventDeliveryRequested || p.Status != runlane.StatusQueued ||
-			!c.Reserves() {
-			return embedded.Violation(
-				p.ID,
-				"a reservation is a run.delivery_requested of an existing run, for now and with the reservation's end",
-			)
+		known := e.known()
+		err := embedded.JudgeReservation(known, c, func() (embedded.Millis, bool) {
+			return e.outbox.DispatchableSince(known)
+		})
+		if err != nil {
+			return err
 		}
-		since, ok := e.wantsSlot()
-		if !ok && e.state.status == runlane.StatusQueued { // its wakeup was given up: the operator brings it back
-			since, ok = max(e.queuedSince(), e.state.dispatchExpiresAt), true
-		}
-		now := embedded.At(c.At)
-		if !ok || since > now {
-			return lostRace(lane.LostEligibility)
-		}
-		if !env.takeSlot(e, c.Queue.Concurrency, now) {
-			return lostRace(lane.LostCapacity)
+		if !env.takeSlot(e, c.Queue.Concurrency, embedded.At(c.At)) {
+			return embedded.LostRace(lane.LostCapacity)
 		}
 		return nil
 	}))
@@ -71,9 +50,9 @@ func (env *environment) claimSlot(e *entry, c *lane.ClaimCommand) error {
 		env.freeSlot(e) // a reservation that is over, from when the queue had a limit
 		return nil
 	case !c.Slot:
-		return lostRace(lane.LostReservation)
+		return embedded.LostRace(lane.LostReservation)
 	case !env.takeSlot(e, c.Queue.Concurrency, now):
-		return lostRace(lane.LostCapacity)
+		return embedded.LostRace(lane.LostCapacity)
 	default:
 		return nil
 	}
@@ -89,30 +68,6 @@ func (env *environment) admit(e *entry, t *lane.Transition, now embedded.Millis)
 		return nil
 	}
 	return embedded.Conflict(runlane.ConflictQueueCapacity, e.id, "no slot of the queue is free")
-}
-
-// judgeSlots finds a command that would get round the limit.
-func judgeSlots(t *lane.Transition) error {
-	switch p := t.Projected; {
-	case t.Reserves() && !t.Queue.Bounded():
-		return embedded.Violation(p.ID, "a reservation for queue %q, which is not bounded", p.Queue)
-	case t.Reserves() && p.Status != runlane.StatusQueued:
-		return embedded.Violation(p.ID, "a reservation for a run that is %s", p.Status)
-	default:
-		return nil
-	}
-}
-
-// judgeAppend refuses what only claims and reservations may do to a run that exists.
-func judgeAppend(e *entry, t *lane.Transition) error {
-	p := t.Projected
-	if e == nil || !t.Queue.Bounded() {
-		return nil
-	}
-	if t.Reserves() || p.Status == runlane.StatusRunning && e.state.status != runlane.StatusRunning {
-		return embedded.Violation(p.ID, "a run of a bounded queue takes its slot through a reservation or a claim")
-	}
-	return nil
 }
 
 // ListRunsNeedingDispatch returns runs of q.Bounded that want a slot, in due order, and of each partition at most as

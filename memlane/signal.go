@@ -107,7 +107,7 @@ func (s *Storage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.
 		if err := judgeSignal(e, c); err != nil {
 			return err
 		}
-		if err := judgeAppend(e, &c.Resume.Transition); err != nil {
+		if err := embedded.JudgeAppend(e.known(), &c.Resume.Transition); err != nil {
 			return err
 		}
 		e.put(&c.Signal)
@@ -124,16 +124,9 @@ func judgeSignal(e *entry, c *lane.SignalCommand) error {
 	if e == nil {
 		return lane.Moved(c.RunID)
 	}
-	known := e.view().state
-	switch {
-	case known.createdAt != embedded.At(c.CreatedAt):
+	known := e.view().known()
+	if !known.Is(embedded.At(c.CreatedAt)) {
 		return lane.Moved(c.RunID)
-	case e.mail().find(c.Signal.Name, c.Signal.ID) != nil:
-		return c.Exists()
-	case known.status.Terminal(), e.mailed() != c.Count,
-		c.Resume == nil && known.waiting != nil && known.sequence != c.Wait:
-		return lane.Moved(c.RunID)
-	default:
-		return nil
 	}
+	return embedded.JudgeSignal(known, c, e.mail().find(c.Signal.Name, c.Signal.ID) != nil, e.mailed())
 }

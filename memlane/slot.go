@@ -31,19 +31,19 @@ func (e *entry) partitionKey() partitionKey {
 
 // owned reports whether a worker owns the run, even if the worker has died.
 func (e *entry) owned() bool {
-	return e.unpacked != nil && e.state.status.Owned()
+	return e.unpacked != nil && e.state.Status.Owned()
 }
 
 // occupies reports whether the run takes up capacity at now. The slot of an owned run does so until a commit frees it,
 // not only until a time.
 func (e *entry) occupies(now embedded.Millis) bool {
-	return e.slot != nil && (e.owned() || now < e.state.dispatchExpiresAt)
+	return e.slot != nil && (e.owned() || now < e.state.DispatchExpiresAt)
 }
 
 // reservationOver reports whether the run had a reservation and has none at now, because it ran out or another run took
 // the slot.
 func (e *entry) reservationOver(now embedded.Millis) bool {
-	return e.state.dispatchExpiresAt != embedded.Absent && !e.occupies(now)
+	return e.state.DispatchExpiresAt != embedded.Absent && !e.occupies(now)
 }
 
 // occupied counts. p may be nil.
@@ -75,7 +75,7 @@ func (env *environment) takeSlot(e *entry, limit int, now embedded.Millis) bool 
 		over := -1
 		for i, other := range p.holders {
 			if !other.occupies(now) &&
-				(over < 0 || other.state.dispatchExpiresAt < p.holders[over].state.dispatchExpiresAt) {
+				(over < 0 || other.state.DispatchExpiresAt < p.holders[over].state.DispatchExpiresAt) {
 				over = i
 			}
 		}
@@ -103,7 +103,7 @@ func (env *environment) freeSlot(e *entry) {
 
 // settleSlot is called after a commit: only a running or a reserved run keeps a slot.
 func (env *environment) settleSlot(e *entry) {
-	reserved := e.state.status == runlane.StatusQueued && e.state.dispatchExpiresAt != embedded.Absent
+	reserved := e.state.Status == runlane.StatusQueued && e.state.DispatchExpiresAt != embedded.Absent
 	if !e.owned() && !reserved {
 		env.freeSlot(e)
 	}
@@ -157,38 +157,13 @@ func (env *environment) reindexWants(e *entry) {
 		p.offered = slices.DeleteFunc(p.offered, func(i item) bool { return i.entry == e })
 	}
 	to := place{}
-	if since, ok := e.wantsSlot(); ok {
+	if since, ok := e.outbox.WantsSlot(e.known()); ok {
 		to = place{&env.partition(e.partitionKey()).wanting, since}
 	}
 	e.wants.move(e, to)
 	if to.set == nil {
 		env.forget(e.partitionKey())
 	}
-}
-
-// wantsSlot is from when on the run wants a slot: queued without a live reservation, waiting and due, or running with
-// an expired lease. A run whose wakeup was given up waits for an operator instead.
-func (e *entry) wantsSlot() (since embedded.Millis, ok bool) {
-	if r := e.liveRow(); r != nil && r.dead() {
-		return 0, false
-	}
-	since, ok = e.runnableAt()
-	if e.state.status == runlane.StatusQueued {
-		since = max(since, e.state.dispatchExpiresAt)
-	}
-	return since, ok
-}
-
-// runnableAt is [runlane.Run.RunnableAt] of the run as it is kept here.
-func (e *entry) runnableAt() (at embedded.Millis, ok bool) {
-	s := &e.state
-	return runlane.RunnableSince(s.status, s.updatedAt, s.runAt, s.leaseExpiresAt, embedded.Absent)
-}
-
-// queuedSince is from when a queued run may be taken.
-func (e *entry) queuedSince() embedded.Millis {
-	since, _ := e.runnableAt()
-	return since
 }
 
 // slotHolders are the runs with a slot in the partition of e, in the order in which they took it.

@@ -153,10 +153,10 @@ func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.I
 	e = e.view()
 	inspection := &lane.Inspection{Run: e.project(true)}
 	if r := e.liveRow(); r != nil {
-		message := e.message(r, embedded.EventID(e.id, r.sequence))
+		message := e.message(r)
 		inspection.Delivery = &message
-		if r.status == lane.OutboxPublished && inspection.Run.Status == runlane.StatusQueued {
-			inspection.RedeliverAt = e.redeliverAt(r).Time()
+		if r.Status == lane.OutboxPublished && inspection.Run.Status == runlane.StatusQueued {
+			inspection.RedeliverAt = e.outbox.RedeliverAt(r).Time()
 		}
 	}
 	if q.Queue.Bounded() {

@@ -46,7 +46,8 @@ func (e *entry) unpack() {
 
 // opened is a packed run's data without its events, which the unpacker reads next.
 func (e *entry) opened() (*unpacked, *unpacker) {
-	l := &unpacked{firstPublished: embedded.Absent, created: &runlane.RunCreated{}}
+	l := &unpacked{created: &runlane.RunCreated{}}
+	l.outbox.FirstPublished = embedded.Absent
 	u := &unpacker{s: e.packed, texts: e.texts(make([]string, 0, textsKept))}
 	u.base = embedded.Millis(u.number())
 	u.state(&l.state)
@@ -117,8 +118,8 @@ func (u *unpacker) texted() map[string]string {
 }
 
 func (u *unpacker) state(s *state) {
-	s.status = runlane.Status(u.text())
-	s.sequence = u.number()
+	s.Status = runlane.Status(u.text())
+	s.Sequence = u.number()
 	s.counters = runlane.Counters{
 		Attempts: int(u.number()),
 		Failures: int(u.number()),
@@ -132,7 +133,7 @@ func (u *unpacker) state(s *state) {
 	if u.flag() {
 		s.failure = new(u.failure())
 	}
-	s.leaseToken, s.leaseWorker = u.text(), u.text()
+	s.LeaseToken, s.leaseWorker = u.text(), u.text()
 	s.traceCarrier, s.meta = u.texted(), u.texted()
 }
 

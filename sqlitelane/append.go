@@ -15,12 +15,8 @@ import (
 // AppendRunEvents commits events, projection, owners, slot and outbox rows together.
 func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
 	return s.commit(ctx, &c.Transition, c.Outbox, judgment{
-		ownership: func(e *entry) error {
-			if c.LeaseToken != "" && (e == nil || e.Run.Lease.Token != c.LeaseToken) {
-				return embedded.Conflict(runlane.ConflictLeaseOwnership, c.Projected.ID,
-					"the lease no longer belongs to this worker")
-			}
-			return nil
+		ownership: func(known *embedded.State) error {
+			return embedded.JudgeLease(known, c.Projected.ID, c.LeaseToken)
 		},
 		eligibility: func(t *tx, e *entry, _ *plan) error {
 			if c.Flow != nil {
@@ -36,27 +32,15 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 					return cmp.Or(err, lane.Moved(c.Projected.ID))
 				}
 			}
-			return judgeAppend(e, &c.Transition)
+			return embedded.JudgeAppend(e.known(), &c.Transition)
 		},
 	})
-}
-
-// judgeAppend refuses what only claims and reservations may do to a run that exists.
-func judgeAppend(e *entry, t *lane.Transition) error {
-	p := t.Projected
-	if e == nil || !t.Queue.Bounded() {
-		return nil
-	}
-	if t.Reserves() || p.Status == runlane.StatusRunning && e.Run.Status != runlane.StatusRunning {
-		return embedded.Violation(p.ID, "a run of a bounded queue takes its slot through a reservation or a claim")
-	}
-	return nil
 }
 
 // judgment is what one kind of command adds to the checks of all. Both functions get nil for a run that does not exist,
 // and write nothing.
 type judgment struct {
-	ownership   func(*entry) error
+	ownership   func(*embedded.State) error
 	eligibility func(*tx, *entry, *plan) error
 }
 
@@ -65,7 +49,7 @@ type plan struct {
 	takesSlot bool // a free one, below limit at now
 	freesSlot bool // one from when the queue had a limit
 	now       embedded.Millis
-	woken     *record.Wait
+	woken     *embedded.Wait
 	signal    *lane.SignalCommand // that ends the run's wait
 	tell      *lane.TellCommand   // the end that does
 }
@@ -140,11 +124,12 @@ func (t *tx) carryOut(p *prepared, initial lane.InitialOutbox, j judgment, commi
 }
 
 func (t *tx) judge(env int64, e *entry, p *prepared, j judgment, todo *plan) error {
-	if err := judgeSequence(e, p.Transition); err != nil {
+	known := e.known()
+	if err := embedded.JudgeSequence(known, p.Transition); err != nil {
 		return err
 	}
 	if j.ownership != nil {
-		if err := j.ownership(e); err != nil {
+		if err := j.ownership(known); err != nil {
 			return err
 		}
 	}
@@ -171,7 +156,7 @@ func (t *tx) change(
 ) (*entry, error) {
 	created := e == nil
 	if created {
-		e = &entry{Record: &record.Record{FirstPublished: embedded.Absent, First: 1}}
+		e = &entry{Record: &record.Record{Outbox: embedded.Outbox[string]{FirstPublished: embedded.Absent}, First: 1}}
 		var err error
 		if e.env, err = t.s.names.made(t.Tx, p.Projected.Environment.Name()); err != nil {
 			return nil, err
@@ -199,11 +184,14 @@ func (t *tx) change(
 		}
 	}
 	e.keep(p)
-	t.request(e, p, initial, commit)
+	state := e.State()
+	e.Commit(&state, p.Transition, initial, t.s.nextToken, func(made *record.Delivery) {
+		commit.Outbox = append(commit.Outbox, e.Message(made))
+	})
 	for _, encoded := range p.events {
 		e.Events = append(e.Events, encoded...)
 	}
-	e.Settle()
+	e.Settle(&state)
 	if err := t.save(e); err != nil {
 		return nil, err
 	}
@@ -227,28 +215,6 @@ func (t *tx) change(
 		return e, t.disown(e)
 	}
 	return e, nil
-}
-
-// request makes the outbox rows of the events.
-func (t *tx) request(e *entry, p *prepared, initial lane.InitialOutbox, commit *lane.Commit) {
-	for i := range p.Events {
-		sequence := p.ExpectedSequence + int64(i) + 1
-		switch body := p.Events[i].Body.(type) {
-		case *runlane.RunLeaseClaimed:
-			e.FirstPublished = embedded.Absent // what is published later is for another wait
-		case *runlane.RunResumed:
-			if e.Live() != nil { // it is for the time that the run waited for
-				e.Withdraw(sequence)
-			}
-		case *runlane.RunDeliveryRequested:
-			if p.Queue.Bounded() && body.Delivery.DispatchExpiresAt.IsZero() {
-				e.Withdraw(sequence) // the run waits for a slot, and for the delivery that comes with it
-				continue
-			}
-			made := e.Request(sequence, &body.Delivery, embedded.At(p.Events[i].OccurredAt), initial, t.s.nextToken())
-			commit.Outbox = append(commit.Outbox, e.Message(made))
-		}
-	}
 }
 
 // saveBytes writes a payload and an output that stand apart.

@@ -60,7 +60,7 @@ func (s *Storage) BeginCall(ctx context.Context, c *lane.CallCommand) (kept *lan
 		case e == nil || embedded.At(e.Run.CreatedAt) != embedded.At(c.CreatedAt):
 			return embedded.NotFound(c.RunID)
 		case e.Run.Lease.Token != c.LeaseToken:
-			return embedded.Conflict(runlane.ConflictLeaseOwnership, c.RunID, "the lease no longer belongs to this worker")
+			return embedded.LeaseLost(c.RunID)
 		}
 		found, err := calls(t.Conn, e, c.Call.Name)
 		if err != nil {
@@ -142,7 +142,7 @@ func (s *Storage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commi
 				return err
 			}
 			todo.tell = c
-			return judgeAppend(e, &c.Resume.Transition)
+			return embedded.JudgeAppend(e.known(), &c.Resume.Transition)
 		},
 	})
 }
@@ -176,11 +176,11 @@ func (t *tx) judgeTelling(c *lane.TellCommand) error {
 	if err != nil {
 		return err
 	}
-	began := c.To.Last() && c.Resume == nil && to.Run.Waiting != nil && to.Run.EventSequence != c.To.Wait
-	if len(found) == 0 || found[0].Ended != c.To.Ended || found[0].Count != c.To.Count || began {
-		return c.NotTold()
+	var kept *lane.RunCall
+	if len(found) > 0 {
+		kept = &found[0]
 	}
-	return nil
+	return embedded.JudgeTelling(to.known(), c, kept)
 }
 
 // created is a run of that creation, nil where there is none.
@@ -232,6 +232,6 @@ func (t *tx) needed(e *entry) (bool, error) {
 		return false, nil
 	}
 	key := lane.RunKey{Environment: e.Run.Environment, RunID: source.RunID}
-	caller, err := t.created(key, embedded.At(source.CreatedAt))
-	return caller != nil && caller.Run.Status.Active(), err
+	_, caller, err := t.run(key.Environment, key.RunID)
+	return err == nil && embedded.Calling(caller.known(), &source), err
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
-	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
 // ListDeadLetters pages given-up wakeups, oldest first.
@@ -27,20 +26,13 @@ func (s *Storage) ListDeadLetters(
 		if err != nil {
 			return err
 		}
-		w := newWalk(c, env, q.Environment, after, embedded.BehindAll, false, deliveriesOf(record.Dead))
+		w := newWalk(c, env, q.Environment, after, embedded.BehindAll, false, deliveriesOf(embedded.Dead))
 		page, err = embedded.FillPage(w.next, scope, limit, 0, func(i item) (runlane.DeadLetter, embedded.Verdict, error) {
 			d := i.Live()
 			if d == nil || q.Queue != "" && i.Run.Queue != q.Queue {
 				return runlane.DeadLetter{}, embedded.Skip, nil
 			}
-			return runlane.DeadLetter{
-				RunID:    i.Run.ID,
-				OutboxID: embedded.EventID(i.Run.ID, d.Sequence),
-				Queue:    i.Run.Queue,
-				Attempts: d.Attempts,
-				Failure:  d.Failure.Clone(),
-				Since:    d.Since.Time(),
-			}, embedded.Take, nil
+			return d.DeadLetter(i.Run.ID, i.Run.Queue), embedded.Take, nil
 		})
 		return err
 	})
@@ -66,7 +58,7 @@ func (s *Storage) RequeueDeadLetters(ctx context.Context, c *lane.RequeueCommand
 			if d == nil || d != e.Live() || d.Status != lane.OutboxDeadLettered {
 				continue
 			}
-			d.Status, d.Attempts, d.Failure, d.AvailableAt = lane.OutboxPending, 0, runlane.Failure{}, embedded.At(c.At)
+			d.Requeue(embedded.At(c.At))
 			if err := t.save(e); err != nil {
 				return err
 			}

@@ -19,6 +19,15 @@ type entry struct {
 	places        record.Places // as the row has them
 }
 
+// known is what judgements look at, nil for a run that does not exist.
+func (e *entry) known() *embedded.State {
+	if e == nil {
+		return nil
+	}
+	state := e.State()
+	return &state
+}
+
 // entryKey names a run within the file.
 type entryKey struct {
 	env int64

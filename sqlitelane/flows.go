@@ -68,13 +68,8 @@ func (s *Storage) PutFlow(ctx context.Context, c *lane.FlowCommand) (put *lane.F
 		if err != nil {
 			return err
 		}
-		version := int64(0)
-		if known != nil {
-			version = known.Version
-		}
-		if version != c.Flow.Version || known != nil && !c.Remove &&
-			embedded.At(known.CreatedAt) != embedded.At(c.Flow.CreatedAt) {
-			return c.Changed()
+		if err := embedded.JudgeFlow(known, c); err != nil {
+			return err
 		}
 		if put = nil; c.Remove {
 			return t.Exec("DELETE FROM flows WHERE env = ? AND id = ?", env, string(c.Flow.ID))
@@ -238,7 +233,7 @@ func (t *tx) inFlow(e *entry) (bool, error) {
 		return false, err
 	}
 	f, err := flow(t.Conn, env, source.FlowID)
-	return f != nil && !f.Finished() && embedded.At(f.CreatedAt) == embedded.At(source.CreatedAt), err
+	return embedded.InFlow(&source, f), err
 }
 
 // takes reports a flow to which the run of the check may be added.

@@ -1,6 +1,7 @@
 package sqlitelane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -19,13 +20,9 @@ func (s *Storage) ClaimOutboxMessages(
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	page := lane.PageQuery{Limit: c.Limit}
-	limit, err := page.PageLimit()
+	limit, err := embedded.JudgeOutboxClaim(c)
 	if err != nil {
 		return nil, err
-	}
-	if !c.ClaimUntil.After(c.At) {
-		return nil, embedded.Violation("", "a claim until %s made at %s is over at once", c.ClaimUntil, c.At)
 	}
 	err = s.write(ctx, func(t *tx) error {
 		messages = nil
@@ -62,7 +59,7 @@ func (s *Storage) ClaimOutboxMessages(
 func (t *tx) dueRows(env int64, c *lane.ClaimOutboxCommand, limit int) ([]*entry, error) {
 	var due []*entry
 	now := embedded.At(c.At)
-	unpublished := deliveriesOf(record.Unpublished)
+	unpublished := deliveriesOf(embedded.Unpublished)
 	without, err := t.numbersOf(c.Without)
 	if err != nil {
 		return nil, err
@@ -125,7 +122,7 @@ func (t *tx) dueAmong(env int64, c *lane.ClaimOutboxCommand, limit int) ([]*entr
 		if err != nil {
 			return nil, err
 		}
-		if d == nil || d != e.Live() || slices.Contains(due, e) || e.places.Delivery != record.Unpublished ||
+		if d == nil || d != e.Live() || slices.Contains(due, e) || e.places.Delivery != embedded.Unpublished ||
 			e.places.DeliveryAt > now {
 			continue
 		}
@@ -158,26 +155,20 @@ func (s *Storage) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkP
 	now := embedded.At(c.At)
 	return mark(ctx, s, c.Environment, c.Messages,
 		func(m lane.OutboxRef) lane.OutboxRef { return m },
-		func(e *entry, d *record.Delivery, _ lane.OutboxRef) { e.Publish(d, now) })
+		func(e *entry, d *record.Delivery, _ lane.OutboxRef) { e.Publish(e.known(), d, now) })
 }
 
 // MarkOutboxMessagesFailed records failures.
 func (s *Storage) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailedCommand) error {
-	fail := func(_ *entry, d *record.Delivery, f lane.OutboxFailure) {
-		d.Status, d.Attempts, d.AvailableAt = lane.OutboxFailed, f.Attempts, embedded.At(f.NextAvailableAt)
-		d.Failure = f.Failure.Clone()
-	}
-	return mark(ctx, s, c.Environment, c.Messages, failureRef, fail)
+	return mark(ctx, s, c.Environment, c.Messages, failureRef,
+		func(_ *entry, d *record.Delivery, f lane.OutboxFailure) { d.Fail(&f) })
 }
 
 // MarkOutboxMessagesDeadLettered gives rows up.
 func (s *Storage) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.MarkDeadLetteredCommand) error {
 	now := embedded.At(c.At)
-	fail := func(_ *entry, d *record.Delivery, f lane.OutboxFailure) {
-		d.Status, d.Attempts, d.Since = lane.OutboxDeadLettered, f.Attempts, now
-		d.Failure = f.Failure.Clone()
-	}
-	return mark(ctx, s, c.Environment, c.Messages, failureRef, fail)
+	return mark(ctx, s, c.Environment, c.Messages, failureRef,
+		func(_ *entry, d *record.Delivery, f lane.OutboxFailure) { d.GiveUp(&f, now) })
 }
 
 func failureRef(f lane.OutboxFailure) lane.OutboxRef { return f.OutboxRef }
@@ -208,17 +199,12 @@ func mark[M any](
 				continue
 			}
 			apply(e, d, m)
-			e.Settle()
+			e.Settle(e.known())
 			if err := t.save(e); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	if err != nil || len(stale) == 0 {
-		return err
-	}
-	over := runlane.NewConflict(runlane.ConflictOutboxClaim, "the claim on some outbox rows is over")
-	over.Meta = map[string]string{"outbox_ids": strings.Join(stale, ",")}
-	return over
+	return cmp.Or(err, embedded.StaleClaims(stale))
 }

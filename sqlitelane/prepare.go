@@ -2,6 +2,7 @@ package sqlitelane
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"maps"
@@ -69,55 +70,32 @@ func prepare(t *lane.Transition) (*prepared, error) {
 	return p, nil
 }
 
-// judgeSequence comes before everything else: a stale command is a lost race, even if something else is wrong with it.
-// If the id was used again after pruning, the stored run has another instant of creation and the command is stale, too.
-func judgeSequence(e *entry, t *lane.Transition) error {
-	sequence := int64(0)
-	if e != nil {
-		sequence = e.Run.EventSequence
-	}
-	switch {
-	case sequence != t.ExpectedSequence:
-		return embedded.Conflict(runlane.ConflictEventSequence, t.Projected.ID, "the run has moved on")
-	case e != nil && embedded.At(e.Run.CreatedAt) != embedded.At(t.Projected.CreatedAt):
-		return embedded.Conflict(runlane.ConflictEventSequence, t.Projected.ID, "the id belongs to another run by now")
-	default:
-		return nil
-	}
-}
-
 // judgeCommand finds a command that contradicts itself or the run.
 func judgeCommand(e *entry, p *prepared) error {
 	if p.malformed != nil {
 		return p.malformed
 	}
-	switch to := p.Projected; {
-	case p.Reserves() && !p.Queue.Bounded():
-		return embedded.Violation(to.ID, "a reservation for queue %q, which is not bounded", to.Queue)
-	case p.Reserves() && to.Status != runlane.StatusQueued:
-		return embedded.Violation(to.ID, "a reservation for a run that is %s", to.Status)
+	if err := embedded.JudgeSlots(p.Transition); err != nil {
+		return err
 	}
 	if e == nil {
 		created := p.Events[0].Body.(*runlane.RunCreated) // which it is, by Transition.Validate
-		field := contradiction(p.run, &runlane.Run{
-			TaskID: created.TaskID, Queue: created.Queue, ConcurrencyKey: created.ConcurrencyKey,
-			IdempotencyKey: created.IdempotencyKey, Retention: created.Retention, SingletonKey: created.SingletonKey,
-			Source: created.Source,
-		})
-		if field == "" && p.Projected.Payload != nil && !bytes.Equal(p.Projected.Payload, created.Payload) {
-			field = "payload"
-		}
+		field := cmp.Or(embedded.Contradiction(p.run, created), embedded.JudgePayload(p.Projected, created))
 		if field != "" {
-			return embedded.Violation(p.Projected.ID, "projected run and run.created differ in %s", field)
+			return embedded.ContradictsCreation(p.Projected.ID, field)
 		}
 		return nil
 	}
-	field := contradiction(p.run, &e.Run)
+	field := embedded.Contradiction(p.run, &runlane.RunCreated{
+		TaskID: e.Run.TaskID, Queue: e.Run.Queue, ConcurrencyKey: e.Run.ConcurrencyKey,
+		IdempotencyKey: e.Run.IdempotencyKey, Retention: e.Run.Retention, SingletonKey: e.Run.SingletonKey,
+		Source: e.Run.Source,
+	})
 	if field == "" && !e.hasPayload(p) {
 		field = "payload"
 	}
 	if field != "" {
-		return embedded.Violation(p.Projected.ID, "projected run has another %s than the stored one", field)
+		return embedded.ContradictsRun(p.Projected.ID, field)
 	}
 	return nil
 }
@@ -126,31 +104,6 @@ func judgeCommand(e *entry, p *prepared) error {
 // command says nothing about it.
 func (e *entry) hasPayload(p *prepared) bool {
 	return p.Projected.Payload == nil || p.payload.sum == e.PayloadSum
-}
-
-// contradiction names what a projection says differently about what a run's creation fixed, or returns "".
-func contradiction(p, fixed *runlane.Run) string {
-	switch {
-	case p.TaskID != fixed.TaskID:
-		return "task"
-	case p.Queue != fixed.Queue:
-		return "queue"
-	case p.ConcurrencyKey != fixed.ConcurrencyKey:
-		return "concurrency key"
-	case p.IdempotencyKey != fixed.IdempotencyKey || p.Retention != fixed.Retention:
-		return "idempotency key or its retention"
-	case p.SingletonKey != fixed.SingletonKey:
-		return "singleton key"
-	case p.Source.Type != fixed.Source.Type || p.Source.RunID != fixed.Source.RunID ||
-		p.Source.ScheduleID != fixed.Source.ScheduleID || p.Source.Call != fixed.Source.Call ||
-		p.Source.FlowID != fixed.Source.FlowID || p.Source.Node != fixed.Source.Node ||
-		p.Source.Round != fixed.Source.Round || p.Source.Depth != fixed.Source.Depth ||
-		embedded.At(p.Source.CreatedAt) != embedded.At(fixed.Source.CreatedAt) ||
-		embedded.At(p.Source.FireTime) != embedded.At(fixed.Source.FireTime):
-		return "source"
-	default:
-		return ""
-	}
 }
 
 // records are the events as they were stored, for the caller.

@@ -22,7 +22,7 @@ func (s *Storage) PutProgress(ctx context.Context, key lane.RunKey, leaseToken s
 		case e == nil:
 			return embedded.NotFound(key.RunID)
 		case !e.Run.Status.Owned() || e.Run.Lease.Token != leaseToken:
-			return embedded.Conflict(runlane.ConflictLeaseOwnership, key.RunID, "the lease no longer belongs to this worker")
+			return embedded.LeaseLost(key.RunID)
 		}
 		return t.Exec(`INSERT INTO notes(run, attempt, at, note) VALUES(?, ?, ?, ?) ON CONFLICT(run) DO UPDATE
 			SET attempt = excluded.attempt, at = excluded.at, note = excluded.note WHERE excluded.at >= notes.at`,

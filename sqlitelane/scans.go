@@ -54,7 +54,7 @@ func (s *Storage) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuer
 			return embedded.Skip, nil
 		}
 		return embedded.Take, nil
-	}, nil, deliveriesOf(record.Published), undelivered)
+	}, nil, deliveriesOf(embedded.Published), undelivered)
 }
 
 // ListRunsNeedingCancellationFinalization returns runs whose cancellation was requested and whose lease is over.

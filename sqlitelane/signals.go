@@ -106,32 +106,26 @@ func (s *Storage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.
 				return err
 			}
 			todo.signal = c
-			return judgeAppend(e, &c.Resume.Transition)
+			return embedded.JudgeAppend(e.known(), &c.Resume.Transition)
 		},
 	})
 }
 
 // judgeSignal returns why a signal cannot be put.
 func (t *tx) judgeSignal(e *entry, c *lane.SignalCommand) error {
-	if e == nil || embedded.At(e.Run.CreatedAt) != embedded.At(c.CreatedAt) {
+	known := e.known()
+	if !known.Is(embedded.At(c.CreatedAt)) {
 		return lane.Moved(c.RunID)
 	}
 	there, err := signalOf(t.Conn, e, c.Signal.Name, c.Signal.ID, false)
 	if err != nil {
 		return err
 	}
-	if there != nil {
-		return c.Exists()
-	}
 	count, err := mailed(t.Conn, e)
 	if err != nil {
 		return err
 	}
-	began := c.Resume == nil && e.Run.Waiting != nil && e.Run.EventSequence != c.Wait
-	if e.Run.Status.Terminal() || count != c.Count || began {
-		return lane.Moved(c.RunID)
-	}
-	return nil
+	return embedded.JudgeSignal(known, c, there != nil, count)
 }
 
 func (t *tx) putSignal(e *entry, c *lane.SignalCommand) error {

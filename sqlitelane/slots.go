@@ -130,9 +130,9 @@ func (t *tx) judgeSlotOfClaim(e *entry, c *lane.ClaimCommand, todo *plan) error 
 		todo.freesSlot = true // a reservation that is over, from when the queue had a limit
 		return nil
 	case !c.Slot:
-		return lostRace(lane.LostReservation)
+		return embedded.LostRace(lane.LostReservation)
 	default:
-		return t.judgeRoom(e.partition(), c.Queue.Concurrency, todo, lostRace(lane.LostCapacity))
+		return t.judgeRoom(e.partition(), c.Queue.Concurrency, todo, embedded.LostRace(lane.LostCapacity))
 	}
 }
 

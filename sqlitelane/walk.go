@@ -23,7 +23,7 @@ type list struct {
 	values              []any
 }
 
-func deliveriesOf(kind record.DeliveryKind) list {
+func deliveriesOf(kind embedded.DeliveryKind) list {
 	return list{column: "delivery_at", where: fmt.Sprint("delivery = ", int64(kind))}
 }
 

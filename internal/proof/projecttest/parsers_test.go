@@ -63,7 +63,7 @@ var parserTargets = map[string]string{
 	"functionurl/judged":                        "FuzzFunctionURL",
 	"functions/newRecord":                       "- a count; anything else counts as not known",
 	"infra/parseRedrive":                        "FuzzParseRedrive",
-	"memlane/row.holds":                         "FuzzOutboxIDs",
+	"memlane/holds":                             "FuzzOutboxIDs",
 	"core/exporter.unread":                      "- records of waits, which this package wrote; what does not decode counts as one signal that was read",
 	"core/execution.answered":                   "- a record of the run, which this package wrote; anything else is validation_failed",
 	"core/namesOf":                              "- a record of the run, which this package wrote; what does not decode names no signal",

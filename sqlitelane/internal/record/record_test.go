@@ -91,7 +91,7 @@ func TestRecord_EveryFieldComesBack(t *testing.T) {
 		d.Status = status
 		r.Deliveries = append(r.Deliveries, d)
 	}
-	r.PayloadSum, r.FirstPublished, r.Woken = -7, embedded.At(noon.Add(time.Hour)), Wait{DelayedWakeup, embedded.At(noon.Add(-time.Hour))}
+	r.PayloadSum, r.FirstPublished, r.Woken = -7, embedded.At(noon.Add(time.Hour)), embedded.Wait{Kind: embedded.DelayedWakeup, Due: embedded.At(noon.Add(-time.Hour))}
 	r.Events, r.First, r.Chunks = []byte("events"), 9, 3
 	got, err := Decode(r.Run.Environment, r.Run.ID, r.Encode(nil))
 	if err != nil {
@@ -100,7 +100,7 @@ func TestRecord_EveryFieldComesBack(t *testing.T) {
 	if d := cmp.Diff(r, *got, cmp.AllowUnexported(Record{})); d != "" {
 		t.Fatalf("(-stored +read):\n%s", d)
 	}
-	empty := Record{Run: runlane.Run{ID: "run_1", Environment: "e", Status: runlane.StatusQueued}, FirstPublished: embedded.Absent}
+	empty := Record{Run: runlane.Run{ID: "run_1", Environment: "e", Status: runlane.StatusQueued}, Outbox: embedded.Outbox[string]{FirstPublished: embedded.Absent}}
 	got, err = Decode("e", "run_1", empty.Encode(nil))
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestRecord_EveryFieldComesBack(t *testing.T) {
 // docs/compatibility.md, What an addition is: a field that a newer program wrote survives an older one's write.
 func TestRecord_KeepsWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
-	r := Record{Run: *wholeRun(), FirstPublished: embedded.Absent}
+	r := Record{Run: *wholeRun(), Outbox: embedded.Outbox[string]{FirstPublished: embedded.Absent}}
 	w := writer{b: r.Encode(nil)}
 	w.text(1000, "of a newer program")
 	w.number(1001, -5)
@@ -212,7 +212,7 @@ func TestShelve_ComesBackFromEveryPlace(t *testing.T) {
 
 // FuzzRecord gives bytes that no program stored: they are refused, or read without harm.
 func FuzzRecord(f *testing.F) {
-	r := Record{Run: *wholeRun(), Payload: Inline, Output: InlineZstd, FirstPublished: embedded.Absent}
+	r := Record{Run: *wholeRun(), Payload: Inline, Output: InlineZstd, Outbox: embedded.Outbox[string]{FirstPublished: embedded.Absent}}
 	f.Add(r.Encode(nil), []byte{}, []byte{})
 	var events []byte
 	for _, e := range eventsOfEveryType(&r.Run) {

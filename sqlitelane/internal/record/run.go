@@ -20,12 +20,8 @@ type Record struct {
 	Payload, Output Place
 	// PayloadSum tells whether a caller's payload is the stored one, which may be compressed, or stand apart.
 	PayloadSum int64
-	// Deliveries are the outbox rows: the latest one, and before it those that a publisher held when it was superseded.
-	Deliveries []Delivery
-	// FirstPublished is the first publication of this wait for a worker; a claim clears it.
-	FirstPublished embedded.Millis
-	// Woken is the wakeup that the present owner's claim answered.
-	Woken Wait
+	// Outbox is what it keeps about its wakeups.
+	embedded.Outbox[string]
 	// Events are the latest ones, encoded, from the sequence First on. Those before are in chunks.
 	Events []byte
 	First  int64
@@ -168,11 +164,11 @@ func (r *Record) Encode(to []byte) []byte {
 		w.bytes(fieldOutput, p.Output)
 	}
 	for i := range r.Deliveries {
-		w.nested(fieldDelivery, func(in *writer) { r.Deliveries[i].encode(in, base) })
+		w.nested(fieldDelivery, func(in *writer) { encodeDelivery(&r.Deliveries[i], in, base) })
 	}
 	w.instant(fieldFirstPublished, base, r.FirstPublished)
 	w.number(fieldWokenKind, int64(r.Woken.Kind))
-	if r.Woken.Kind != NoWakeup {
+	if r.Woken.Kind != embedded.NoWakeup {
 		w.instant(fieldWokenDue, base, r.Woken.Due)
 	}
 	w.bytes(fieldEvents, r.Events)
@@ -197,7 +193,7 @@ func (w *writer) failure(f runlane.Failure) {
 
 // Decode reads a record. The bytes are the record's from now on.
 func Decode(environment runlane.Environment, id runlane.RunID, b []byte) (*Record, error) {
-	r := &Record{FirstPublished: embedded.Absent}
+	r := &Record{Outbox: embedded.Outbox[string]{FirstPublished: embedded.Absent}}
 	p := &r.Run
 	p.Environment, p.ID = environment, id
 	base := embedded.Millis(0) // which is not written
@@ -232,7 +228,7 @@ func Decode(environment runlane.Environment, id runlane.RunID, b []byte) (*Recor
 		case fieldFirstPublished:
 			r.FirstPublished = instantFrom(base, f.n)
 		case fieldWokenKind:
-			r.Woken.Kind = WaitKind(f.n) // a few values
+			r.Woken.Kind = embedded.WaitKind(f.n) // a few values
 		case fieldWokenDue:
 			r.Woken.Due = instantFrom(base, f.n)
 		case fieldEvents:

@@ -1,0 +1,271 @@
+package embedded
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// State is what of a run the judgements of commands and the indexes of both lanes look at, beside its deliveries.
+// Judgements get nil for a run that does not exist.
+type State struct {
+	Status   runlane.Status
+	Sequence int64
+
+	CreatedAt, UpdatedAt              Millis
+	RunAt, FinishedAt                 Millis
+	LeaseExpiresAt, DispatchExpiresAt Millis
+
+	LeaseToken string
+	Waiting    *runlane.Waiting // nil for a run that waits for nothing; never changed
+}
+
+// LostRace is a race that a claim or a reservation lost. It never leaves a lane as an error.
+type LostRace lane.Outcome
+
+func (l LostRace) Error() string { return string(l) }
+
+// Lost turns the error of a commit into the answer of a claim or a reservation.
+func Lost(err error) (*lane.Acquisition, error) {
+	if lost, ok := errors.AsType[LostRace](err); ok {
+		return &lane.Acquisition{Outcome: lane.Outcome(lost)}, nil
+	}
+	if errors.Is(err, runlane.ConflictEventSequence) {
+		return &lane.Acquisition{Outcome: lane.LostSequence}, nil
+	}
+	return nil, err
+}
+
+// JudgeSequence comes before everything else: a stale command is a lost race, even if something else is wrong with it.
+// If the id was used again after pruning, the stored run has another instant of creation and the command is stale, too.
+func JudgeSequence(known *State, t *lane.Transition) error {
+	sequence := int64(0)
+	if known != nil {
+		sequence = known.Sequence
+	}
+	switch {
+	case sequence != t.ExpectedSequence:
+		return Conflict(runlane.ConflictEventSequence, t.Projected.ID, "the run has moved on")
+	case known != nil && known.CreatedAt != At(t.Projected.CreatedAt):
+		return Conflict(runlane.ConflictEventSequence, t.Projected.ID, "the id belongs to another run by now")
+	default:
+		return nil
+	}
+}
+
+// JudgeLease refuses a command of a worker that has lost its lease. One without a token is nobody's.
+func JudgeLease(known *State, id runlane.RunID, token string) error {
+	if token != "" && (known == nil || known.LeaseToken != token) {
+		return LeaseLost(id)
+	}
+	return nil
+}
+
+// JudgeSlots finds a command that would get round the limit of its queue.
+func JudgeSlots(t *lane.Transition) error {
+	switch p := t.Projected; {
+	case t.Reserves() && !t.Queue.Bounded():
+		return Violation(p.ID, "a reservation for queue %q, which is not bounded", p.Queue)
+	case t.Reserves() && p.Status != runlane.StatusQueued:
+		return Violation(p.ID, "a reservation for a run that is %s", p.Status)
+	default:
+		return nil
+	}
+}
+
+// JudgeAppend refuses what only claims and reservations may do to a run that exists.
+func JudgeAppend(known *State, t *lane.Transition) error {
+	p := t.Projected
+	if known == nil || !t.Queue.Bounded() {
+		return nil
+	}
+	if t.Reserves() || p.Status == runlane.StatusRunning && known.Status != runlane.StatusRunning {
+		return Violation(p.ID, "a run of a bounded queue takes its slot through a reservation or a claim")
+	}
+	return nil
+}
+
+// JudgeClaim checks the form of a claim, then whether the run may be taken.
+func JudgeClaim(known *State, c *lane.ClaimCommand) error {
+	p := c.Projected
+	lease, ok := c.Events[0].Body.(*runlane.RunLeaseClaimed)
+	switch {
+	case known == nil || !ok || p.Status != runlane.StatusRunning:
+		return Violation(p.ID, "a claim begins with run.lease_claimed and leaves the run running")
+	case lease.Lease.Token == "" || lease.Lease.Token != p.Lease.Token || lease.Lease.WorkerID != p.Lease.WorkerID:
+		return Violation(p.ID, "the claimed lease is not that of the projected run")
+	case c.Slot && !c.Queue.Bounded():
+		return Violation(p.ID, "a slot of queue %q, which is not bounded", p.Queue)
+	}
+	for _, ev := range c.Events[1:] {
+		if ev.Type() != runlane.EventStarted {
+			return Violation(p.ID, "a claim carries %s besides run.lease_claimed", ev.Type())
+		}
+	}
+	if since, ok := known.RunnableAt(); !ok || since > At(c.At) {
+		return LostRace(lane.LostEligibility)
+	}
+	return nil
+}
+
+// JudgeHeartbeat refuses one that is not of the run's owner.
+func JudgeHeartbeat(known *State, c *lane.HeartbeatCommand) error {
+	if len(c.Events) != 1 || known == nil {
+		return malformedHeartbeat(c)
+	}
+	beat, ok := c.Events[0].Body.(*runlane.RunLeaseHeartbeat)
+	switch {
+	case !ok:
+		return malformedHeartbeat(c)
+	case beat.Lease.Token == "" || beat.Lease.Token != known.LeaseToken:
+		return LeaseLost(c.Projected.ID)
+	case beat.Lease.Token != c.Projected.Lease.Token:
+		return Violation(c.Projected.ID, "the heartbeat's lease is not that of the projected run")
+	default:
+		return nil
+	}
+}
+
+func malformedHeartbeat(c *lane.HeartbeatCommand) error {
+	return Violation(c.Projected.ID, "a heartbeat is one run.lease_heartbeat of an existing run")
+}
+
+// JudgeRelease refuses a token that still owns the run, which has to be there.
+func JudgeRelease(known *State, c *lane.ReleaseCommand) error {
+	switch {
+	case c.LeaseToken == "":
+		return Violation(c.RunID, "a release names the lease's token")
+	case known == nil:
+		return NotFound(c.RunID)
+	case known.LeaseToken == c.LeaseToken:
+		return Conflict(runlane.ConflictLeaseOwnership, c.RunID,
+			"the lease is still held: append the attempt's outcome first")
+	default:
+		return nil
+	}
+}
+
+// JudgeReservation checks the form of a reservation, then whether the run wants a slot: since and wants say from when,
+// see [Outbox.DispatchableSince].
+func JudgeReservation(known *State, c *lane.ReserveCommand, wants func() (since Millis, ok bool)) error {
+	p, last := c.Projected, c.Events[len(c.Events)-1]
+	if known == nil || last.Type() != runlane.EventDeliveryRequested || p.Status != runlane.StatusQueued ||
+		!c.Reserves() {
+		return Violation(p.ID,
+			"a reservation is a run.delivery_requested of an existing run, for now and with the reservation's end")
+	}
+	if since, ok := wants(); !ok || since > At(c.At) {
+		return LostRace(lane.LostEligibility)
+	}
+	return nil
+}
+
+// Is reports the run that was created then: an id may be used again after pruning.
+func (s *State) Is(created Millis) bool { return s != nil && s.CreatedAt == created }
+
+// JudgeSignal returns why a signal cannot be put beside a run that was created when the command says. there says that it
+// stands there already, and count is how many do.
+func JudgeSignal(known *State, c *lane.SignalCommand, there bool, count int64) error {
+	switch {
+	case there:
+		return c.Exists()
+	case known.Status.Terminal(), count != c.Count, c.Resume == nil && known.beganAnother(c.Wait):
+		return lane.Moved(c.RunID)
+	default:
+		return nil
+	}
+}
+
+// JudgeTelling returns why an end cannot be told to a caller. known is the caller, and kept its call, nil for none.
+func JudgeTelling(known *State, c *lane.TellCommand, kept *lane.RunCall) error {
+	began := c.To.Last() && c.Resume == nil && known.beganAnother(c.To.Wait)
+	if kept == nil || kept.Ended != c.To.Ended || kept.Count != c.To.Count || began {
+		return c.NotTold()
+	}
+	return nil
+}
+
+// beganAnother reports a run that waits by now, and not since that event.
+func (s *State) beganAnother(wait int64) bool { return s.Waiting != nil && s.Sequence != wait }
+
+// JudgeFlow returns why a record cannot be put in place of the known one, nil for none.
+func JudgeFlow(known *lane.FlowRecord, c *lane.FlowCommand) error {
+	version := int64(0)
+	if known != nil {
+		version = known.Version
+	}
+	if version != c.Flow.Version || known != nil && !c.Remove && At(known.CreatedAt) != At(c.Flow.CreatedAt) {
+		return c.Changed()
+	}
+	return nil
+}
+
+// InFlow reports a node of the flow, nil for none, which has not finished.
+func InFlow(source *runlane.Source, f *lane.FlowRecord) bool {
+	return source.Type == runlane.SourceFlow && f != nil && !f.Finished() && At(f.CreatedAt) == At(source.CreatedAt)
+}
+
+// Calling reports a run that may still read the end of the run with that source.
+func Calling(caller *State, source *runlane.Source) bool {
+	return caller.Is(At(source.CreatedAt)) && caller.Status.Active()
+}
+
+// JudgeOutboxClaim reads the limit of a claim on outbox rows, and refuses one that is over at once.
+func JudgeOutboxClaim(c *lane.ClaimOutboxCommand) (limit int, err error) {
+	page := lane.PageQuery{Limit: c.Limit}
+	if limit, err = page.PageLimit(); err != nil {
+		return 0, err
+	}
+	if !c.ClaimUntil.After(c.At) {
+		return 0, Violation("", "a claim until %s made at %s is over at once", c.ClaimUntil, c.At)
+	}
+	return limit, nil
+}
+
+// JudgePayload names the payload where a projection has another one than the creation, as Contradiction names fields.
+// Maintenance reads runs without: a projection without one says nothing about it.
+func JudgePayload(p *runlane.Run, c *runlane.RunCreated) string {
+	if p.Payload != nil && !bytes.Equal(p.Payload, c.Payload) {
+		return "payload"
+	}
+	return ""
+}
+
+// Contradiction names what a projection says differently about what the run's creation fixed, payload apart, or returns
+// "".
+func Contradiction(p *runlane.Run, c *runlane.RunCreated) string {
+	switch {
+	case p.TaskID != c.TaskID:
+		return "task"
+	case p.Queue != c.Queue:
+		return "queue"
+	case p.ConcurrencyKey != c.ConcurrencyKey:
+		return "concurrency key"
+	case p.IdempotencyKey != c.IdempotencyKey || p.Retention != c.Retention:
+		return "idempotency key or its retention"
+	case p.SingletonKey != c.SingletonKey:
+		return "singleton key"
+	case !sameSource(&p.Source, &c.Source):
+		return "source"
+	default:
+		return ""
+	}
+}
+
+func sameSource(a, b *runlane.Source) bool {
+	return a.Type == b.Type && a.RunID == b.RunID && a.ScheduleID == b.ScheduleID && a.Call == b.Call &&
+		a.FlowID == b.FlowID && a.Node == b.Node && a.Round == b.Round && a.Depth == b.Depth &&
+		At(a.CreatedAt) == At(b.CreatedAt) && At(a.FireTime) == At(b.FireTime)
+}
+
+// ContradictsCreation is the error for a creation whose projection has another field than its event.
+func ContradictsCreation(id runlane.RunID, field string) error {
+	return Violation(id, "projected run and run.created differ in %s", field)
+}
+
+// ContradictsRun is the error for a command whose projection has another field than the run.
+func ContradictsRun(id runlane.RunID, field string) error {
+	return Violation(id, "projected run has another %s than the stored one", field)
+}

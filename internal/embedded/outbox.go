@@ -1,0 +1,281 @@
+package embedded
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// Delivery is one row of the outbox: a wakeup to publish. T is how a lane names claims.
+type Delivery[T comparable] struct {
+	// Sequence is that of its run.delivery_requested, which names it.
+	Sequence int64
+	Status   lane.OutboxStatus
+	Attempts int
+	// Token is of the latest claim.
+	Token       T
+	RequestedAt Millis
+	AvailableAt Millis
+	ClaimUntil  Millis
+	// Since is when it was published or given up.
+	Since   Millis
+	Failure *runlane.Failure // nil for none; never changed
+}
+
+// Withdrawn is the status of a delivery for which nothing is sent: the run waits for a slot. No caller sees one.
+const Withdrawn lane.OutboxStatus = "withdrawn"
+
+// Outbox is what a run keeps about its wakeups.
+type Outbox[T comparable] struct {
+	// Deliveries are the latest one, and before it those superseded under a claim.
+	Deliveries []Delivery[T]
+	// FirstPublished is of this wait for a worker; a claim clears it.
+	FirstPublished Millis
+	// Woken is the wakeup that the present owner's claim answered.
+	Woken Wait
+}
+
+// Commit makes the rows that the events of a command ask for, and hands each to made. s is the run after the command.
+func (o *Outbox[T]) Commit(
+	s *State, t *lane.Transition, initial lane.InitialOutbox, token func() T, made func(*Delivery[T]),
+) {
+	for i := range t.Events {
+		sequence := t.ExpectedSequence + int64(i) + 1
+		switch body := t.Events[i].Body.(type) {
+		case *runlane.RunLeaseClaimed:
+			o.FirstPublished = Absent // what is published later is for another wait
+		case *runlane.RunResumed:
+			if o.Live(s) != nil { // it is for the time that the run waited for
+				o.withdraw(sequence)
+			}
+		case *runlane.RunDeliveryRequested:
+			if t.Queue.Bounded() && body.Delivery.DispatchExpiresAt.IsZero() {
+				o.withdraw(sequence) // the run waits for a slot, and for the delivery that comes with it
+				continue
+			}
+			made(o.request(sequence, &body.Delivery, At(t.Events[i].OccurredAt), initial, token))
+		}
+	}
+}
+
+// request makes the row of a delivery request, which supersedes every earlier one. Those stay only while a publisher
+// holds them and may still mark them. token is for the writer's own claim.
+func (o *Outbox[T]) request(
+	sequence int64, d *runlane.Delivery, occurred Millis, initial lane.InitialOutbox, token func() T,
+) *Delivery[T] {
+	row := Delivery[T]{
+		Sequence: sequence, Status: lane.OutboxPending, RequestedAt: At(d.RequestedAt), AvailableAt: At(d.AvailableAt),
+		ClaimUntil: Absent, Since: Absent,
+	}
+	switch {
+	case row.AvailableAt > occurred: // for later: always pending
+	case initial.Published:
+		row.Status, row.Since = lane.OutboxPublished, occurred
+		o.noteFirst(occurred)
+	case !initial.ClaimUntil.IsZero():
+		row.Status, row.ClaimUntil, row.Token = lane.OutboxClaimed, At(initial.ClaimUntil), token()
+	}
+	return o.supersede(row)
+}
+
+// withdraw supersedes every row and makes none that could be due.
+func (o *Outbox[T]) withdraw(sequence int64) {
+	o.supersede(Delivery[T]{
+		Sequence: sequence, Status: Withdrawn,
+		RequestedAt: Absent, AvailableAt: Absent, ClaimUntil: Absent, Since: Absent,
+	})
+}
+
+func (o *Outbox[T]) supersede(row Delivery[T]) *Delivery[T] {
+	o.Deliveries = slices.DeleteFunc(o.Deliveries, func(d Delivery[T]) bool { return d.Status != lane.OutboxClaimed })
+	o.Deliveries = append(o.Deliveries, row)
+	return &o.Deliveries[len(o.Deliveries)-1]
+}
+
+// Live is the only row that can be due: the latest one, while the run is queued or scheduled. Every way out of these two
+// statuses supersedes it, and every way into them makes a new one or withdraws it.
+func (o *Outbox[T]) Live(s *State) *Delivery[T] {
+	if len(o.Deliveries) == 0 || s.Status != runlane.StatusQueued && s.Status != runlane.StatusScheduled {
+		return nil
+	}
+	if latest := &o.Deliveries[len(o.Deliveries)-1]; latest.Status != Withdrawn {
+		return latest
+	}
+	return nil
+}
+
+// Delivery finds a row by its sequence, nil when it is gone.
+func (o *Outbox[T]) Delivery(sequence int64) *Delivery[T] {
+	for i := range o.Deliveries {
+		if o.Deliveries[i].Sequence == sequence {
+			return &o.Deliveries[i]
+		}
+	}
+	return nil
+}
+
+// Settle forgets superseded rows that no publisher holds. Only a queued or scheduled run has one that is not: every way
+// into these two statuses makes another.
+func (o *Outbox[T]) Settle(s *State) {
+	live := int64(0)
+	if len(o.Deliveries) > 0 && (s.Status == runlane.StatusQueued || s.Status == runlane.StatusScheduled) {
+		live = o.Deliveries[len(o.Deliveries)-1].Sequence
+	}
+	o.Deliveries = slices.DeleteFunc(o.Deliveries, func(d Delivery[T]) bool {
+		return d.Sequence != live && d.Status != lane.OutboxClaimed
+	})
+}
+
+// Publish marks a row as published.
+func (o *Outbox[T]) Publish(s *State, d *Delivery[T], at Millis) {
+	d.Status, d.Since, d.Failure = lane.OutboxPublished, at, nil
+	if d == o.Live(s) {
+		o.noteFirst(at)
+	}
+}
+
+// Fail marks a row as one that is to be published again.
+func (d *Delivery[T]) Fail(f *lane.OutboxFailure) {
+	d.Status, d.Attempts, d.AvailableAt = lane.OutboxFailed, f.Attempts, At(f.NextAvailableAt)
+	d.Failure = new(f.Failure.Clone())
+}
+
+// GiveUp marks a row as a dead letter.
+func (d *Delivery[T]) GiveUp(f *lane.OutboxFailure, at Millis) {
+	d.Status, d.Attempts, d.Since = lane.OutboxDeadLettered, f.Attempts, at
+	d.Failure = new(f.Failure.Clone())
+}
+
+// Requeue makes a dead letter pending again, as if it had never been tried.
+func (d *Delivery[T]) Requeue(at Millis) {
+	d.Status, d.Attempts, d.Failure, d.AvailableAt = lane.OutboxPending, 0, nil, at
+}
+
+// DeadLetter is a given-up row in the form of lists.
+func (d *Delivery[T]) DeadLetter(id runlane.RunID, queue runlane.QueueName) runlane.DeadLetter {
+	letter := runlane.DeadLetter{
+		RunID: id, OutboxID: EventID(id, d.Sequence), Queue: queue, Attempts: d.Attempts, Since: d.Since.Time(),
+	}
+	if d.Failure != nil {
+		letter.Failure = d.Failure.Clone()
+	}
+	return letter
+}
+
+// Message is the row as callers get it: their own copy. token is that of its claim.
+func (d *Delivery[T]) Message(
+	run lane.RunKey, queue runlane.QueueName, concurrencyKey string, carrier map[string]string, token func(T) string,
+) lane.OutboxMessage {
+	m := lane.OutboxMessage{
+		OutboxRef: lane.OutboxRef{ID: EventID(run.RunID, d.Sequence)},
+		Wakeup: lane.Wakeup{
+			RunKey:       run,
+			Queue:        queue,
+			RequestedAt:  d.RequestedAt.Time(),
+			TraceCarrier: maps.Clone(carrier),
+		},
+		GroupKey:    concurrencyKey,
+		Status:      d.Status,
+		Attempts:    d.Attempts,
+		AvailableAt: d.AvailableAt.Time(),
+	}
+	if m.GroupKey == "" {
+		m.GroupKey = string(run.RunID)
+	}
+	if d.Status == lane.OutboxClaimed {
+		m.ClaimToken, m.ClaimUntil = token(d.Token), d.ClaimUntil.Time()
+	}
+	if d.Failure != nil {
+		m.Failure = d.Failure.Clone()
+	}
+	return m
+}
+
+func (o *Outbox[T]) noteFirst(at Millis) {
+	if o.FirstPublished == Absent {
+		o.FirstPublished = at
+	}
+}
+
+// The times after which a published wakeup without a claim counts as lost, see docs/internals/decisions.md, Delivery.
+const (
+	firstRedelivery   = 10 * time.Minute
+	longestRedelivery = 6 * time.Hour
+)
+
+// RedeliverAt is 10 minutes after the first publication, 20 after the second, 40 after the third, at most 6 hours. The
+// time since the first publication tells how many there were.
+func (o *Outbox[T]) RedeliverAt(d *Delivery[T]) Millis {
+	return d.Since.Add(min(d.Since.Since(o.FirstPublished)+firstRedelivery, longestRedelivery))
+}
+
+// Wait is what a wakeup on its way is for: since when, and whether a timer of the transport sends it.
+type Wait struct {
+	Kind WaitKind
+	Due  Millis
+}
+
+// WaitKind tells whether a wakeup is on its way. The numbers are stored.
+type WaitKind int64
+
+// The kinds of waits.
+const (
+	NoWakeup WaitKind = iota
+	WakeupUnderway
+	DelayedWakeup
+)
+
+// longestDelay is the longest wait that a transport's own delay covers.
+const longestDelay = 15 * time.Minute
+
+// awaited tells which wakeup is on its way to the run, if any:
+//
+//	queued                         the wakeup that a publisher has claimed or published
+//	waiting, wakeup published      that one
+//	waiting for up to 15 minutes   the delayed wakeup that the transport's timer sends, unless something else may end
+//	                               the wait
+//	owned by a worker              the wakeup that its claim answered
+func (o *Outbox[T]) awaited(s *State) Wait {
+	switch {
+	case s.Status.Owned():
+		return o.Woken
+	case s.Status == runlane.StatusQueued:
+		if d := o.Live(s); d != nil && (d.Status == lane.OutboxClaimed || d.Status == lane.OutboxPublished) {
+			return Wait{WakeupUnderway, s.queuedSince()}
+		}
+	case s.Status.Waiting():
+		if d := o.Live(s); d != nil && d.Status == lane.OutboxPublished {
+			return Wait{WakeupUnderway, d.Since}
+		}
+		if s.Waiting.Timed() && s.RunAt.Since(s.UpdatedAt) <= longestDelay {
+			return Wait{DelayedWakeup, s.RunAt}
+		}
+	}
+	return Wait{}
+}
+
+// Answers is the wakeup that a claim answers. It is delivered again if the owner dies, so patience with the wakeup covers
+// the owner's lease too. There is none for the claim of a poll worker, and none if the lease ends before the wakeup's due
+// time.
+func (o *Outbox[T]) Answers(s *State, c *lane.ClaimCommand) Wait {
+	awaited := o.awaited(s)
+	if !c.ByWakeup || awaited.Due > At(c.Projected.Lease.ExpiresAt) {
+		return Wait{}
+	}
+	return awaited
+}
+
+// Underway reports whether, within the patience, a wakeup is on its way to the run of the queue or a worker answered one.
+func (o *Outbox[T]) Underway(s *State, queue runlane.QueueName, now Millis, patience lane.Patience) bool {
+	switch awaited := o.awaited(s); awaited.Kind {
+	case WakeupUnderway:
+		return awaited.Due > now.Add(-patience.Queued)
+	case DelayedWakeup:
+		return !slices.Contains(patience.Undelayed, queue) && awaited.Due > now.Add(-patience.ShortWait)
+	default:
+		return false
+	}
+}
