@@ -29,7 +29,7 @@ var parkedUntil = time.Date(2200, time.January, 1, 0, 0, 0, 0, time.UTC)
 // the same file: what is there is compared and left alone. A run with the same id and another history, or a key that a
 // run has here, is [runlane.ErrStorageConflict]. Until it has ended, let nothing else trigger into the environment.
 func (rt *Runtime) Import(ctx context.Context, from io.ReadSeeker) (*Moved, error) {
-	plan, err := judgeImport(from)
+	plan, err := judgeImport(from, rt.outputs)
 	if err != nil {
 		return nil, err
 	}

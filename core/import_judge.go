@@ -38,6 +38,7 @@ type importJudge struct {
 	have   exportEnd
 	format int
 	ended  bool
+	limits lane.OutputChecker         // of the storage; nil: it takes what the engine takes
 	seen   map[string]bool            // ids of each kind
 	owners map[ownedKey]runlane.RunID // of idempotency and singleton keys
 }
@@ -52,15 +53,15 @@ type ownedKey struct {
 // callers that make a lane only for a file that can be imported. What Import would refuse is
 // [runlane.ErrValidationFailed].
 func CheckImport(from io.Reader) (runlane.Environment, error) {
-	plan, err := judgeImport(from)
+	plan, err := judgeImport(from, nil)
 	if err != nil {
 		return "", err
 	}
 	return plan.environment, nil
 }
 
-func judgeImport(from io.Reader) (*importPlan, error) {
-	j := &importJudge{seen: map[string]bool{}, owners: map[ownedKey]runlane.RunID{}}
+func judgeImport(from io.Reader, limits lane.OutputChecker) (*importPlan, error) {
+	j := &importJudge{limits: limits, seen: map[string]bool{}, owners: map[ownedKey]runlane.RunID{}}
 	j.plan.callers = map[runlane.RunID]int64{}
 	sum := sha256.New()
 	err := eachLine(from, sum, nil, func(l *exportLine) error {
@@ -211,7 +212,22 @@ func (j *importJudge) writable(r *exportRun, run *runlane.Run) error {
 			return err
 		}
 	}
-	return nil
+	return j.fits(r, run)
+}
+
+// fits refuses what this storage has no room for: it would be found out in the middle of the import.
+func (j *importJudge) fits(r *exportRun, run *runlane.Run) error {
+	if j.limits == nil {
+		return nil
+	}
+	err := j.limits.CheckPayload(r.ID, run.Payload)
+	if err == nil {
+		err = j.limits.CheckOutput(r.ID, run.Output)
+	}
+	for i := 0; err == nil && i < len(r.Records); i++ { // a record has the room of a payload
+		err = j.limits.CheckPayload(r.ID, r.Records[i].Result)
+	}
+	return err
 }
 
 // owns refuses two owners of a key, and says when the run is written.

@@ -281,3 +281,43 @@ func TestCheckImport(t *testing.T) {
 type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// cramped is a storage with little room, as a table's item has.
+type cramped struct{ lane.Storage }
+
+func (cramped) CheckPayload(run runlane.RunID, payload []byte) error {
+	if len(payload) > 100 {
+		return &runlane.Error{Code: runlane.ErrValidationFailed, Message: "the payload is too large", RunID: run}
+	}
+	return nil
+}
+
+func (s cramped) CheckOutput(run runlane.RunID, output []byte) error {
+	return s.CheckPayload(run, output)
+}
+
+// What only this storage refuses is found out before the first run is written: each would be active on both lanes.
+func TestImport_WhatTheStorageHasNoRoomFor_WritesNothing(t *testing.T) {
+	t.Parallel()
+	task := runlane.NewTask[string]("work", nil)
+	from := openStranger(t, memlane.New(), task.Handle(func(context.Context, *runlane.Attempt, string) error { return nil }))
+	for _, payload := range []string{"small", strings.Repeat("large", 100), "small"} {
+		if _, err := from.Trigger(t.Context(), task.With(payload), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var file bytes.Buffer
+	if _, err := from.Export(t.Context(), &file, nil); err != nil {
+		t.Fatal(err)
+	}
+	l := memlane.New()
+	l.Storage = cramped{l.Storage}
+	to := openStranger(t, l)
+	_, err := to.Import(t.Context(), bytes.NewReader(file.Bytes()))
+	if !errors.Is(err, runlane.ErrValidationFailed) || !strings.Contains(err.Error(), "nothing was written") {
+		t.Errorf("%v", err)
+	}
+	for run, err := range to.Runs().All(t.Context(), nil) {
+		t.Errorf("%v was written, %v", run, err)
+	}
+}
