@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/internal/embedded"
@@ -134,18 +133,6 @@ func (env *environment) checkWhole(name runlane.Environment) []lane.Violation {
 	return violations
 }
 
-// dueOf is where a run lies in its list.
-func dueOf(run *runlane.Run) (at time.Time, ok bool) {
-	switch {
-	case run.Status == runlane.StatusCancellationRequested:
-		return lane.CancellationFinalizationAt(run)
-	case run.Status.Terminal():
-		return run.FinishedAt, true
-	default:
-		return lane.RunnableAt(run)
-	}
-}
-
 // checkRun finds what is wrong with one run. The instants come from the contract's own predicates, not from the
 // indexes' code.
 func (env *environment) checkRun(e *entry) []lane.Violation {
@@ -159,7 +146,7 @@ func (env *environment) checkRun(e *entry) []lane.Violation {
 	}
 	known := e.view()
 	run := known.project(true)
-	due, listed := dueOf(run)
+	due, listed := embedded.DueOf(run)
 	if !listed || e.due.set == nil || e.due.at != embedded.At(due) {
 		broken(ruleDue, "a %s run, due at %s, lies at %s", run.Status, due, e.due.at.Time())
 	} else if _, _, ok := e.due.set.find(item{e.due.at, e}); !ok {

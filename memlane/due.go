@@ -28,18 +28,7 @@ func (s *Storage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery)
 	return s.scan(ctx, "ListRunsNeedingDelivery", q, func(k kind) bool {
 		return k.is().Waiting() || k.is() == runlane.StatusRunning
 	}, nil, func(_ *environment, e *entry, ref *lane.RunRef) embedded.Verdict {
-		r := e.liveRow()
-		switch {
-		case embedded.BoundedPolicy(q, e.created.Queue).Bounded():
-			return embedded.Skip
-		case r == nil || r.Status == lane.OutboxPublished:
-			return embedded.Take
-		case r.Status == lane.OutboxDeadLettered:
-			return embedded.Skip
-		default:
-			ref.OutboxID = embedded.EventID(e.id, r.Sequence)
-			return embedded.Take
-		}
+		return embedded.NeedsDelivery(q, e.liveRow(), ref)
 	})
 }
 
@@ -50,10 +39,7 @@ func (s *Storage) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuer
 	return s.scan(ctx, "ListRunsNeedingRedelivery", q, nil, func(ix *indexes) []*ordered {
 		return []*ordered{&ix.redeliveries, &ix.undelivered}
 	}, func(_ *environment, e *entry, _ *lane.RunRef) embedded.Verdict {
-		if embedded.BoundedPolicy(q, e.created.Queue).Bounded() {
-			return embedded.Skip
-		}
-		return embedded.Take
+		return embedded.Unbounded(q, e.created.Queue)
 	})
 }
 

@@ -183,10 +183,10 @@ func (p *partition) candidates(found []item, q *lane.DueQuery, limit int, after 
 	return found
 }
 
-// room keeps a scan from returning more runs of a partition than have slots.
+// room is the free slots that a scan has not given away.
 type room struct {
 	q    *lane.DueQuery
-	left map[partitionKey]int
+	left embedded.Room[partitionKey]
 }
 
 // allows judges a run that could start now.
@@ -196,13 +196,6 @@ func (r *room) allows(env *environment, e *entry) bool {
 		return true
 	}
 	key := e.partitionKey()
-	left, known := r.left[key]
-	if !known {
-		left = policy.Concurrency - env.partitions[key].occupied(now)
-		if r.left == nil {
-			r.left = map[partitionKey]int{}
-		}
-	}
-	r.left[key] = left - 1
-	return left > 0
+	allowed, _ := r.left.Allows(policy, key, func() (int, error) { return env.partitions[key].occupied(now), nil })
+	return allowed
 }

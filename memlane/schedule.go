@@ -6,52 +6,16 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
-// occurrenceKept is how long an occurrence can be listed after it was claimed.
-const occurrenceKept = 40 * 24 * time.Hour
-
 // schedule is a record with its occurrences, by fire time. Its last fire outlives them.
 type schedule struct {
 	record      runlane.ScheduleRecord
-	occurrences []*occurrence
-}
-
-// occurrence is under a claim until it is complete: then it has runs or a reason, never both.
-type occurrence struct {
-	fire, claimUntil, keptUntil embedded.Millis
-	token                       string
-	runs                        []runlane.RunID
-	skipped                     runlane.SkipReason
-	first                       time.Time // of several that were skipped together
-	count                       int
-}
-
-func (o *occurrence) completed() bool { return len(o.runs) > 0 || o.skipped != "" }
-
-// holds reports an occurrence that is not to be claimed: it is complete, or under a claim.
-func (o *occurrence) holds(c *lane.ClaimOccurrenceCommand) bool {
-	return o.completed() || o.claimUntil > embedded.At(c.At) && c.Trusts(o.claimUntil.Time())
-}
-
-// became is the occurrence in the form of lists.
-func (o *occurrence) became(id runlane.ScheduleID) runlane.Occurrence {
-	shown := runlane.Occurrence{
-		ScheduleID: id,
-		FireTime:   o.fire.Time(),
-		Skipped:    o.skipped,
-		First:      o.first,
-		Count:      o.count,
-	}
-	if len(o.runs) > 0 {
-		shown.RunID = o.runs[len(o.runs)-1]
-	}
-	return shown
+	occurrences []*embedded.Occurrence
 }
 
 // schedule returns one schedule, nil when it has no record. env may be nil.
@@ -64,8 +28,8 @@ func (env *environment) schedule(id runlane.ScheduleID) *schedule {
 
 // place is where the occurrence of a fire time is, or belongs.
 func (s *schedule) place(fire embedded.Millis) (index int, found bool) {
-	return slices.BinarySearchFunc(s.occurrences, fire, func(o *occurrence, fire embedded.Millis) int {
-		return cmp.Compare(o.fire, fire)
+	return slices.BinarySearchFunc(s.occurrences, fire, func(o *embedded.Occurrence, fire embedded.Millis) int {
+		return cmp.Compare(o.Fire, fire)
 	})
 }
 
@@ -77,33 +41,20 @@ func (s *Storage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	record := recordAtRest(c.Record)
+	record := embedded.ScheduleAtRest(c.Record)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	env := s.open(c.Environment)
 	known := env.schedule(record.ID)
-	switch {
-	case known == nil && record.Version != 0:
-		return nil, embedded.OccurrenceConflict("schedule %q has no record at version %d", record.ID, record.Version)
-	case known != nil && known.record.Version != record.Version:
-		return nil, embedded.OccurrenceConflict(
-			"schedule %q is at version %d, not %d",
-			record.ID,
-			known.record.Version,
-			record.Version,
-		)
-	case known != nil && record.LastFire.Before(known.record.LastFire):
-		return nil, &runlane.Error{
-			Code: runlane.ErrContractViolation,
-			Message: fmt.Sprintf(
-				"schedule %q fired last at %v, which the record moves back",
-				record.ID,
-				known.record.LastFire,
-			),
-		}
+	var kept *runlane.ScheduleRecord
+	if known != nil {
+		kept = &known.record
+	}
+	if err := embedded.JudgeSchedule(kept, &record); err != nil {
+		return nil, err
 	}
 	record.Version++
-	returned := recordAtRest(record)
+	returned := embedded.ScheduleAtRest(record)
 	if known == nil {
 		if env.schedules == nil {
 			env.schedules = map[runlane.ScheduleID]*schedule{}
@@ -113,16 +64,6 @@ func (s *Storage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (
 		known.record = record
 	}
 	return &returned, nil
-}
-
-// recordAtRest is the record as storages keep it: times in UTC and whole milliseconds, and nothing shared with the
-// caller.
-func recordAtRest(r runlane.ScheduleRecord) runlane.ScheduleRecord {
-	for _, t := range []*time.Time{&r.RegisteredAt, &r.LastEvaluated, &r.LastFire, &r.PendingFire} {
-		*t = runlane.UTCMillis(*t)
-	}
-	r.ManualRunIDs = slices.Clone(r.ManualRunIDs)
-	return r
 }
 
 // GetSchedule returns the record.
@@ -139,7 +80,7 @@ func (s *Storage) GetSchedule(ctx context.Context, key lane.ScheduleKey) (*runla
 	if known == nil {
 		return nil, embedded.ScheduleNotFound(key.ScheduleID)
 	}
-	record := recordAtRest(known.record)
+	record := embedded.ScheduleAtRest(known.record)
 	return &record, nil
 }
 
@@ -162,7 +103,7 @@ func (s *Storage) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlan
 	}
 	for id, known := range env.schedules {
 		if after == nil || string(id) > after.ID {
-			page.Items = append(page.Items, recordAtRest(known.record))
+			page.Items = append(page.Items, embedded.ScheduleAtRest(known.record))
 		}
 	}
 	slices.SortFunc(page.Items, func(a, b runlane.ScheduleRecord) int {
@@ -193,28 +134,26 @@ func (s *Storage) ClaimScheduleOccurrence(
 		return nil, embedded.ScheduleNotFound(c.ScheduleID)
 	}
 	known.forget(embedded.At(s.now()))
-	fire := embedded.At(c.FireTime)
-	if fire <= embedded.At(known.record.LastFire) && c.Trusts(known.record.LastFire) {
+	if embedded.Fired(&known.record, c) {
 		return &lane.OccurrenceClaim{Outcome: lane.LostOccurrence}, nil
 	}
+	fire := embedded.At(c.FireTime)
 	index, found := known.place(fire)
-	if found && known.occurrences[index].holds(c) {
+	if found && known.occurrences[index].Holds(c) {
 		return &lane.OccurrenceClaim{Outcome: lane.LostOccurrence}, nil
 	}
 	if !found {
-		known.occurrences = slices.Insert(known.occurrences, index, &occurrence{fire: fire})
+		known.occurrences = slices.Insert(known.occurrences, index, &embedded.Occurrence{Fire: fire})
 	}
 	o := known.occurrences[index]
-	o.token = fmt.Sprintf("occurrence-%d", s.tokens.Add(1))
-	o.claimUntil = embedded.At(c.ClaimUntil)
-	o.keptUntil = max(embedded.At(s.now()), o.claimUntil).Add(occurrenceKept)
-	return &lane.OccurrenceClaim{Outcome: lane.Acquired, Token: o.token}, nil
+	o.Claim(c, fmt.Sprintf("occurrence-%d", s.tokens.Add(1)), embedded.At(s.now()))
+	return &lane.OccurrenceClaim{Outcome: lane.Acquired, Token: o.Token}, nil
 }
 
 // forget removes the oldest occurrences once their time is over. The last fire stays.
 func (s *schedule) forget(now embedded.Millis) {
 	kept := 0
-	for kept < len(s.occurrences) && s.occurrences[kept].keptUntil <= now {
+	for kept < len(s.occurrences) && s.occurrences[kept].KeptUntil <= now {
 		kept++
 	}
 	s.occurrences = slices.Delete(s.occurrences, 0, kept)
@@ -235,27 +174,16 @@ func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.Comple
 	if known == nil {
 		return embedded.ScheduleNotFound(c.ScheduleID)
 	}
-	fire := embedded.At(c.FireTime)
-	index, found := known.place(fire)
-	if !found || known.occurrences[index].token != c.Token {
-		return embedded.OccurrenceConflict("the occurrence is not under this claim")
+	var o *embedded.Occurrence
+	if index, found := known.place(embedded.At(c.FireTime)); found {
+		o = known.occurrences[index]
 	}
-	o := known.occurrences[index]
-	if o.completed() {
-		if slices.Equal(o.runs, c.RunIDs) && o.skipped == c.Skipped && o.count == c.Count &&
-			o.first.Equal(runlane.UTCMillis(c.First)) {
-			return nil
-		}
-		return embedded.OccurrenceConflict("the occurrence was completed with another result")
+	became := embedded.ResultOf(c)
+	if done, err := o.JudgeCompletion(c, became); err != nil || done {
+		return err
 	}
-	o.runs, o.skipped, o.first, o.count = slices.Clone(c.RunIDs), c.Skipped, runlane.UTCMillis(c.First), c.Count
-	if c.Moves(known.record.LastFire) {
-		known.record.LastFire = fire.Time()
-		if len(o.runs) > 0 {
-			known.record.LastRunID = o.runs[len(o.runs)-1]
-		}
-		known.record.Version++
-	}
+	o.Result = became
+	embedded.MoveLastFire(&known.record, c)
 	return nil
 }
 
@@ -289,11 +217,11 @@ func (s *Storage) ListScheduleOccurrences(
 	for examined := 0; examined < behind; examined++ {
 		o := known.occurrences[behind-1-examined]
 		if len(page.Items) == limit || examined == embedded.MostExamined {
-			page.Next = scope.Cursor(embedded.Position{At: known.occurrences[behind-examined].fire})
+			page.Next = scope.Cursor(embedded.Position{At: known.occurrences[behind-examined].Fire})
 			return page, nil
 		}
-		if o.completed() && o.keptUntil > now && (o.skipped != "" || !q.SkippedOnly) {
-			page.Items = append(page.Items, o.became(q.ScheduleID))
+		if o.Listed(q, now) {
+			page.Items = append(page.Items, o.Shown(q.ScheduleID))
 		}
 	}
 	return page, nil

@@ -142,13 +142,7 @@ func (k *check) run(id runlane.RunID) error {
 		return err
 	}
 	run := &e.Run
-	due, active := lane.RunnableAt(run)
-	if run.Status == runlane.StatusCancellationRequested {
-		due, active = lane.CancellationFinalizationAt(run)
-	}
-	if run.Status.Terminal() {
-		due, active = run.FinishedAt, true
-	}
+	due, active := embedded.DueOf(run)
 	if !active || embedded.At(due) != embedded.Millis(number(row[1])) {
 		k.broken(id, ruleDue, "a %s run, due at %s, lies at %s", run.Status, due, embedded.Millis(number(row[1])).Time())
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/internal/embedded"
@@ -13,51 +11,23 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 )
 
-// occurrenceKept is how long an occurrence can be listed after it was claimed.
-const occurrenceKept = 40 * 24 * time.Hour
-
-// result is what an occurrence led to: runs or a reason, never both. It is stored as JSON.
-type result struct {
-	Runs    []runlane.RunID    `json:"runs,omitempty"`
-	Skipped runlane.SkipReason `json:"skipped,omitempty"`
-	First   time.Time          `json:"first,omitzero"` // of several that were skipped together
-	Count   int                `json:"count,omitempty"`
-}
-
-func (r *result) equal(other *result) bool {
-	return slices.Equal(r.Runs, other.Runs) && r.Skipped == other.Skipped && r.Count == other.Count &&
-		r.First.Equal(other.First)
-}
-
-// occurrence is under a claim until it has a result.
-type occurrence struct {
-	fire, claimUntil, keptUntil embedded.Millis
-	token                       string
-	result                      *result
-}
-
-// holds reports an occurrence that is not to be claimed: it has a result, or is under a claim.
-func (o *occurrence) holds(c *lane.ClaimOccurrenceCommand) bool {
-	return o.result != nil || o.claimUntil > embedded.At(c.At) && c.Trusts(o.claimUntil.Time())
-}
-
 const occurrenceColumns = "SELECT fire, token, claim_until, kept_until, result FROM occurrences"
 
-func readOccurrence(row []driverValue) (*occurrence, error) {
-	o := &occurrence{
-		fire: embedded.Millis(number(row[0])), token: text(row[1]), claimUntil: embedded.Millis(number(row[2])),
-		keptUntil: embedded.Millis(number(row[3])),
+func readOccurrence(row []driverValue) (*embedded.Occurrence, error) {
+	o := &embedded.Occurrence{
+		Fire: embedded.Millis(number(row[0])), Token: text(row[1]), ClaimUntil: embedded.Millis(number(row[2])),
+		KeptUntil: embedded.Millis(number(row[3])),
 	}
 	if row[4] != nil {
-		o.result = &result{}
-		if err := json.Unmarshal([]byte(text(row[4])), o.result); err != nil {
+		o.Result = &embedded.Result{}
+		if err := json.Unmarshal([]byte(text(row[4])), o.Result); err != nil {
 			return nil, damagedRecord("an occurrence", err)
 		}
 	}
 	return o, nil
 }
 
-func (t *tx) occurrence(env int64, id runlane.ScheduleID, fire embedded.Millis) (*occurrence, error) {
+func (t *tx) occurrence(env int64, id runlane.ScheduleID, fire embedded.Millis) (*embedded.Occurrence, error) {
 	row, err := t.One(occurrenceColumns+" WHERE env = ? AND schedule = ? AND fire = ?", env, string(id), int64(fire))
 	if err != nil || row == nil {
 		return nil, err
@@ -89,11 +59,11 @@ func (s *Storage) ClaimScheduleOccurrence(
 			return err
 		case known == nil:
 			return embedded.ScheduleNotFound(c.ScheduleID)
-		case fire <= embedded.At(known.LastFire) && c.Trusts(known.LastFire):
+		case embedded.Fired(known, c):
 			return nil
 		}
 		o, err := t.occurrence(env, c.ScheduleID, fire)
-		if err != nil || o != nil && o.holds(c) && o.keptUntil > now {
+		if err != nil || o != nil && o.Holds(c) && o.KeptUntil > now {
 			return err
 		}
 		err = t.Exec("DELETE FROM occurrences WHERE env = ? AND schedule = ? AND kept_until <= ?",
@@ -101,13 +71,14 @@ func (s *Storage) ClaimScheduleOccurrence(
 		if err != nil {
 			return err
 		}
-		claim = &lane.OccurrenceClaim{Outcome: lane.Acquired, Token: "occurrence-" + s.nextToken()}
-		until := embedded.At(c.ClaimUntil)
-		kept := max(now, until).Add(occurrenceKept)
+		claimed := embedded.Occurrence{Fire: fire}
+		claimed.Claim(c, "occurrence-"+s.nextToken(), now)
+		claim = &lane.OccurrenceClaim{Outcome: lane.Acquired, Token: claimed.Token}
 		return t.Exec(`INSERT INTO occurrences(env, schedule, fire, token, claim_until, kept_until)
 			VALUES(?, ?, ?, ?, ?, ?) ON CONFLICT(env, schedule, fire) DO UPDATE
 			SET token = excluded.token, claim_until = excluded.claim_until, kept_until = excluded.kept_until`,
-			env, string(c.ScheduleID), int64(fire), claim.Token, int64(until), int64(kept))
+			env, string(c.ScheduleID), int64(fire), claim.Token, int64(claimed.ClaimUntil),
+			int64(claimed.KeptUntil))
 	})
 	if err != nil {
 		return nil, err
@@ -125,7 +96,7 @@ func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.Comple
 		return err
 	}
 	fire := embedded.At(c.FireTime)
-	became := &result{Runs: c.RunIDs, Skipped: c.Skipped, First: runlane.UTCMillis(c.First), Count: c.Count}
+	became := embedded.ResultOf(c)
 	stored, err := json.Marshal(became)
 	if err != nil {
 		return &runlane.Error{Code: runlane.ErrInternal, Message: "an occurrence's result does not marshal", Cause: err}
@@ -143,26 +114,17 @@ func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.Comple
 			return embedded.ScheduleNotFound(c.ScheduleID)
 		}
 		o, err := t.occurrence(env, c.ScheduleID, fire)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case o == nil || o.token != c.Token:
-			return embedded.OccurrenceConflict("the occurrence is not under this claim")
-		case o.result != nil && o.result.equal(became):
-			return nil
-		case o.result != nil:
-			return embedded.OccurrenceConflict("the occurrence was completed with another result")
+		}
+		if done, err := o.JudgeCompletion(c, became); err != nil || done {
+			return err
 		}
 		err = t.Exec("UPDATE occurrences SET result = ? WHERE env = ? AND schedule = ? AND fire = ?",
 			string(stored), env, string(c.ScheduleID), int64(fire))
-		if err != nil || !c.Moves(known.LastFire) {
+		if err != nil || !embedded.MoveLastFire(known, c) {
 			return err
 		}
-		known.LastFire = fire.Time()
-		if len(c.RunIDs) > 0 {
-			known.LastRunID = c.RunIDs[len(c.RunIDs)-1]
-		}
-		known.Version++
 		return t.putSchedule(env, known)
 	})
 }
@@ -203,9 +165,9 @@ func (s *Storage) ListScheduleOccurrences(
 					page.Next = scope.Cursor(embedded.Position{At: last})
 					return false, nil
 				}
-				examined, last = examined+1, o.fire
-				if o.result != nil && o.keptUntil > now && (o.result.Skipped != "" || !q.SkippedOnly) {
-					page.Items = append(page.Items, o.became(q.ScheduleID))
+				examined, last = examined+1, o.Fire
+				if o.Listed(q, now) {
+					page.Items = append(page.Items, o.Shown(q.ScheduleID))
 				}
 				return true, nil
 			}, env, string(q.ScheduleID), int64(before))
@@ -214,16 +176,4 @@ func (s *Storage) ListScheduleOccurrences(
 		return nil, err
 	}
 	return page, nil
-}
-
-// became is the occurrence in the form of lists.
-func (o *occurrence) became(id runlane.ScheduleID) runlane.Occurrence {
-	shown := runlane.Occurrence{
-		ScheduleID: id, FireTime: o.fire.Time(),
-		Skipped: o.result.Skipped, First: o.result.First, Count: o.result.Count,
-	}
-	if n := len(o.result.Runs); n > 0 {
-		shown.RunID = o.result.Runs[n-1]
-	}
-	return shown
 }

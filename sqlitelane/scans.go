@@ -16,7 +16,7 @@ type refine func(c *file.Conn, e *entry, ref *lane.RunRef) (embedded.Verdict, er
 // ListRunnableRuns returns what a worker may claim. Of the runs in q.Bounded these are all runs with a slot, and as
 // many others as there are free slots.
 func (s *Storage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
-	left := room{q: q, left: map[partitionKey]int{}}
+	left := room{q: q}
 	return s.scan(ctx, "ListRunnableRuns", q, func(c *file.Conn, e *entry, _ *lane.RunRef) (embedded.Verdict, error) {
 		allowed, err := left.allows(c, e)
 		if err != nil || !allowed {
@@ -30,18 +30,7 @@ func (s *Storage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runl
 // row is not published yet comes with that row; one whose row was given up waits for the operator.
 func (s *Storage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsNeedingDelivery", q, func(_ *file.Conn, e *entry, ref *lane.RunRef) (embedded.Verdict, error) {
-		d := e.Live()
-		switch {
-		case embedded.BoundedPolicy(q, e.Run.Queue).Bounded():
-			return embedded.Skip, nil
-		case d == nil || d.Status == lane.OutboxPublished:
-			return embedded.Take, nil
-		case d.Status == lane.OutboxDeadLettered:
-			return embedded.Skip, nil
-		default:
-			ref.OutboxID = embedded.EventID(e.Run.ID, d.Sequence)
-			return embedded.Take, nil
-		}
+		return embedded.NeedsDelivery(q, e.Live(), ref), nil
 	}, []record.Kind{record.Waiting, record.Leased})
 }
 
@@ -50,10 +39,7 @@ func (s *Storage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery)
 // over.
 func (s *Storage) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsNeedingRedelivery", q, func(_ *file.Conn, e *entry, _ *lane.RunRef) (embedded.Verdict, error) {
-		if embedded.BoundedPolicy(q, e.Run.Queue).Bounded() {
-			return embedded.Skip, nil
-		}
-		return embedded.Take, nil
+		return embedded.Unbounded(q, e.Run.Queue), nil
 	}, nil, deliveriesOf(embedded.Published), undelivered)
 }
 
@@ -114,10 +100,10 @@ func (i item) ref() lane.RunRef {
 	}
 }
 
-// room keeps a scan from returning more runs of a partition than have slots.
+// room is the free slots that a scan has not given away.
 type room struct {
 	q    *lane.DueQuery
-	left map[partitionKey]int
+	left embedded.Room[partitionKey]
 }
 
 // allows judges a run that could start now.
@@ -129,15 +115,5 @@ func (r *room) allows(c *file.Conn, e *entry) (bool, error) {
 	if has, err := occupies(c, e, now); err != nil || has {
 		return has, err
 	}
-	key := e.partition()
-	left, known := r.left[key]
-	if !known {
-		taken, err := occupied(c, key, now)
-		if err != nil {
-			return false, err
-		}
-		left = policy.Concurrency - taken
-	}
-	r.left[key] = left - 1
-	return left > 0, nil
+	return r.left.Allows(policy, e.partition(), func() (int, error) { return occupied(c, e.partition(), now) })
 }

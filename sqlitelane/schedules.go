@@ -1,10 +1,9 @@
 package sqlitelane
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"slices"
-	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/internal/embedded"
@@ -44,21 +43,14 @@ func (s *Storage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (
 	}
 	var put runlane.ScheduleRecord
 	err := s.write(ctx, func(t *tx) error {
-		put = recordAtRest(c.Record)
+		put = embedded.ScheduleAtRest(c.Record)
 		env, err := s.names.find(t.Conn, c.Environment.Name())
 		if err != nil {
 			return err
 		}
 		known, err := s.schedule(t.Conn, env, put.ID)
-		switch {
-		case err != nil:
+		if err := cmp.Or(err, embedded.JudgeSchedule(known, &put)); err != nil {
 			return err
-		case known == nil && put.Version != 0:
-			return embedded.OccurrenceConflict("schedule %q has no record at version %d", put.ID, put.Version)
-		case known != nil && known.Version != put.Version:
-			return embedded.OccurrenceConflict("schedule %q is at version %d, not %d", put.ID, known.Version, put.Version)
-		case known != nil && put.LastFire.Before(known.LastFire):
-			return embedded.Violation("", "schedule %q fired last at %v, which the record moves back", put.ID, known.LastFire)
 		}
 		if env, err = s.names.made(t.Tx, c.Environment.Name()); err != nil {
 			return err
@@ -70,16 +62,6 @@ func (s *Storage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (
 		return nil, err
 	}
 	return &put, nil
-}
-
-// recordAtRest is the record as storages keep it: times in UTC and whole milliseconds, and nothing shared with the
-// caller.
-func recordAtRest(r runlane.ScheduleRecord) runlane.ScheduleRecord {
-	for _, t := range []*time.Time{&r.RegisteredAt, &r.LastEvaluated, &r.LastFire, &r.PendingFire} {
-		*t = runlane.UTCMillis(*t)
-	}
-	r.ManualRunIDs = slices.Clone(r.ManualRunIDs)
-	return r
 }
 
 // GetSchedule returns the record.

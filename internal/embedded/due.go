@@ -1,6 +1,8 @@
 package embedded
 
 import (
+	"time"
+
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -116,4 +118,60 @@ func (o *Outbox[T]) DispatchableSince(s *State) (since Millis, ok bool) {
 		return max(s.queuedSince(), s.DispatchExpiresAt), true
 	}
 	return since, ok
+}
+
+// DueOf is where a run lies in its list, by the predicates of the contract: what checks compare the indexes with.
+func DueOf(run *runlane.Run) (at time.Time, ok bool) {
+	switch {
+	case run.Status == runlane.StatusCancellationRequested:
+		return lane.CancellationFinalizationAt(run)
+	case run.Status.Terminal():
+		return run.FinishedAt, true
+	default:
+		return lane.RunnableAt(run)
+	}
+}
+
+// NeedsDelivery judges a due run for ListRunsNeedingDelivery by its live row, nil for none. A row that is still to be
+// published comes along in ref; one that was given up waits for the operator.
+func NeedsDelivery[T comparable](q *lane.DueQuery, d *Delivery[T], ref *lane.RunRef) Verdict {
+	switch {
+	case BoundedPolicy(q, ref.Queue).Bounded():
+		return Skip
+	case d == nil || d.Status == lane.OutboxPublished:
+		return Take
+	case d.Status == lane.OutboxDeadLettered:
+		return Skip
+	default:
+		ref.OutboxID = EventID(ref.RunID, d.Sequence)
+		return Take
+	}
+}
+
+// Unbounded takes the runs of queues for which the query has no limit.
+func Unbounded(q *lane.DueQuery, queue runlane.QueueName) Verdict {
+	if BoundedPolicy(q, queue).Bounded() {
+		return Skip
+	}
+	return Take
+}
+
+// Room keeps a scan from returning more runs of a partition than have slots. K is how a lane names partitions.
+type Room[K comparable] struct{ left map[K]int }
+
+// Allows judges a run without a slot that could start now. taken counts the slots of its partition.
+func (r *Room[K]) Allows(policy runlane.Queue, of K, taken func() (int, error)) (bool, error) {
+	left, known := r.left[of]
+	if !known {
+		n, err := taken()
+		if err != nil {
+			return false, err
+		}
+		left = policy.Concurrency - n
+		if r.left == nil {
+			r.left = map[K]int{}
+		}
+	}
+	r.left[of] = left - 1
+	return left > 0, nil
 }

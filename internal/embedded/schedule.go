@@ -1,0 +1,125 @@
+package embedded
+
+import (
+	"slices"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// occurrenceKept is how long an occurrence can be listed after it was claimed.
+const occurrenceKept = 40 * 24 * time.Hour
+
+// Result is what an occurrence led to: runs or a reason, never both. The lane on a file stores it as JSON.
+type Result struct {
+	Runs    []runlane.RunID    `json:"runs,omitempty"`
+	Skipped runlane.SkipReason `json:"skipped,omitempty"`
+	First   time.Time          `json:"first,omitzero"` // of several that were skipped together
+	Count   int                `json:"count,omitempty"`
+}
+
+// ResultOf is the result that the command records.
+func ResultOf(c *lane.CompleteOccurrenceCommand) *Result {
+	return &Result{
+		Runs: slices.Clone(c.RunIDs), Skipped: c.Skipped, First: runlane.UTCMillis(c.First), Count: c.Count,
+	}
+}
+
+func (r *Result) equal(other *Result) bool {
+	return slices.Equal(r.Runs, other.Runs) && r.Skipped == other.Skipped && r.Count == other.Count &&
+		r.First.Equal(other.First)
+}
+
+// Occurrence is under a claim until it has a result.
+type Occurrence struct {
+	Fire, ClaimUntil, KeptUntil Millis
+	Token                       string
+	Result                      *Result
+}
+
+// Holds reports an occurrence that is not to be claimed: it has a result, or is under a claim.
+func (o *Occurrence) Holds(c *lane.ClaimOccurrenceCommand) bool {
+	return o.Result != nil || o.ClaimUntil > At(c.At) && c.Trusts(o.ClaimUntil.Time())
+}
+
+// Claim gives the occurrence to the command's caller.
+func (o *Occurrence) Claim(c *lane.ClaimOccurrenceCommand, token string, now Millis) {
+	o.Token, o.ClaimUntil = token, At(c.ClaimUntil)
+	o.KeptUntil = max(now, o.ClaimUntil).Add(occurrenceKept)
+}
+
+// JudgeCompletion refuses a result for an occurrence, nil for none, that is not under the command's claim or has another
+// one. done says that it has this one.
+func (o *Occurrence) JudgeCompletion(c *lane.CompleteOccurrenceCommand, became *Result) (done bool, err error) {
+	switch {
+	case o == nil || o.Token != c.Token:
+		return false, OccurrenceConflict("the occurrence is not under this claim")
+	case o.Result == nil:
+		return false, nil
+	case o.Result.equal(became):
+		return true, nil
+	default:
+		return false, OccurrenceConflict("the occurrence was completed with another result")
+	}
+}
+
+// Listed reports a completed occurrence that the query asks for.
+func (o *Occurrence) Listed(q *lane.OccurrenceQuery, now Millis) bool {
+	return o.Result != nil && o.KeptUntil > now && (o.Result.Skipped != "" || !q.SkippedOnly)
+}
+
+// Shown is a completed occurrence in the form of lists.
+func (o *Occurrence) Shown(id runlane.ScheduleID) runlane.Occurrence {
+	shown := runlane.Occurrence{
+		ScheduleID: id, FireTime: o.Fire.Time(),
+		Skipped: o.Result.Skipped, First: o.Result.First, Count: o.Result.Count,
+	}
+	if n := len(o.Result.Runs); n > 0 {
+		shown.RunID = o.Result.Runs[n-1]
+	}
+	return shown
+}
+
+// MoveLastFire moves the last fire of a schedule to the occurrence that the command completes, and reports that, where
+// it is not later already.
+func MoveLastFire(r *runlane.ScheduleRecord, c *lane.CompleteOccurrenceCommand) bool {
+	if !c.Moves(r.LastFire) {
+		return false
+	}
+	r.LastFire = runlane.UTCMillis(c.FireTime)
+	if n := len(c.RunIDs); n > 0 {
+		r.LastRunID = c.RunIDs[n-1]
+	}
+	r.Version++
+	return true
+}
+
+// Fired reports an occurrence that is never given, as it is at or before the last fire.
+func Fired(r *runlane.ScheduleRecord, c *lane.ClaimOccurrenceCommand) bool {
+	return At(c.FireTime) <= At(r.LastFire) && c.Trusts(r.LastFire)
+}
+
+// JudgeSchedule returns why a record cannot be put in place of the known one, nil for none.
+func JudgeSchedule(known *runlane.ScheduleRecord, put *runlane.ScheduleRecord) error {
+	switch {
+	case known == nil && put.Version != 0:
+		return OccurrenceConflict("schedule %q has no record at version %d", put.ID, put.Version)
+	case known != nil && known.Version != put.Version:
+		return OccurrenceConflict("schedule %q is at version %d, not %d", put.ID, known.Version, put.Version)
+	case known != nil && put.LastFire.Before(known.LastFire):
+		return Violation("", "schedule %q fired last at %v, which the record moves back", put.ID, known.LastFire)
+	default:
+		return nil
+	}
+}
+
+// ScheduleAtRest is the record as storages keep it: times in UTC and whole milliseconds, and nothing shared with the
+// caller.
+func ScheduleAtRest(r runlane.ScheduleRecord) runlane.ScheduleRecord {
+	for _, t := range []*time.Time{&r.RegisteredAt, &r.LastEvaluated, &r.LastFire, &r.PendingFire} {
+		*t = runlane.UTCMillis(*t)
+	}
+	r.ManualRunIDs = slices.Clone(r.ManualRunIDs)
+	return r
+}
