@@ -39,11 +39,11 @@ func (s *Storage) BeginCall(ctx context.Context, c *lane.CallCommand) (*lane.Run
 	h, env := s.lockRun(c.Environment, c.RunID)
 	defer h.unlock()
 	e := env.run(c.RunID)
-	if e == nil || e.view().state.CreatedAt != embedded.At(c.CreatedAt) {
+	if e == nil {
 		return nil, embedded.NotFound(c.RunID)
 	}
-	if e.view().state.LeaseToken != c.LeaseToken {
-		return nil, embedded.LeaseLost(c.RunID)
+	if err := embedded.JudgeCall(e.view().known(), c); err != nil {
+		return nil, err
 	}
 	if kept := e.called()[c.Call.Name]; kept != nil {
 		return new(*kept), nil

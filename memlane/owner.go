@@ -27,12 +27,12 @@ func (env *environment) judgeOwners(e *entry, now embedded.Millis) error {
 	singleton := scopedKey{e.created.TaskID, e.created.SingletonKey}
 	if idempotency.key != "" {
 		if holder := env.idempotency[idempotency]; holder != nil && holder.run.view().retains(now) {
-			return embedded.Conflict(runlane.ConflictIdempotencyKey, holder.run.id, "another run owns the idempotency key")
+			return embedded.IdempotencyOwned(holder.run.id)
 		}
 	}
 	if singleton.key != "" {
 		if holder := env.singletons[singleton]; holder != nil {
-			return embedded.Conflict(runlane.ConflictSingletonKey, holder.id, "another active run owns the singleton key")
+			return embedded.SingletonOwned(holder.id)
 		}
 	}
 	return nil
@@ -111,12 +111,10 @@ func (s *Storage) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) er
 	if holder == nil || !holder.run.view().retains(now) {
 		return embedded.NoOwner("idempotency")
 	}
-	if holder.run.unpacked != nil && holder.run.state.Status.Active() {
-		return embedded.Conflict(
-			runlane.ConflictIdempotencyKey,
-			holder.run.id,
-			"the run that owns the idempotency key is still active",
-		)
+	if holder.run.unpacked != nil {
+		if err := embedded.JudgeReset(holder.run.known(), holder.run.id); err != nil {
+			return err
+		}
 	}
 	delete(env.idempotency, scoped)
 	return nil

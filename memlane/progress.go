@@ -17,11 +17,11 @@ func (s *Storage) PutProgress(ctx context.Context, key lane.RunKey, leaseToken s
 	defer s.mu.Unlock()
 	env := s.find(key.Environment)
 	e := env.run(key.RunID)
-	if e == nil {
-		return embedded.NotFound(key.RunID)
-	}
-	if !e.owned() || e.state.LeaseToken != leaseToken {
+	if e != nil && e.unpacked == nil { // it has ended
 		return embedded.LeaseLost(key.RunID)
+	}
+	if err := embedded.JudgeProgress(e.known(), key.RunID, leaseToken); err != nil {
+		return err
 	}
 	p.At = runlane.UTCMillis(p.At)
 	if p.At.Before(env.progress[key.RunID].At) {

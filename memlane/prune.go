@@ -2,7 +2,6 @@ package memlane
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/internal/embedded"
@@ -24,7 +23,7 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 		return nil, err
 	}
 	cutoff, now := embedded.At(c.OlderThan), embedded.At(s.now())
-	scope := embedded.NewScope("PruneRuns", c.Environment, fmt.Sprint(statuses), fmt.Sprint(cutoff), fmt.Sprint(c.ReleaseOwners))
+	scope := embedded.PruneScope(c, statuses)
 	limit, after, err := embedded.OpenPage(&page, scope)
 	if err != nil {
 		return nil, err

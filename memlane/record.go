@@ -2,7 +2,6 @@ package memlane
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -47,7 +46,7 @@ func (s *Storage) ListRecords(ctx context.Context, q *lane.RecordQuery) (*runlan
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	scope := embedded.NewScope("ListRecords", q.Environment, string(q.RunID), fmt.Sprint(embedded.At(q.CreatedAt)))
+	scope := embedded.RecordsScope(q)
 	limit, after, err := embedded.OpenPage(&q.PageQuery, scope)
 	if err != nil {
 		return nil, err

@@ -61,13 +61,10 @@ func (env *environment) claimSlot(e *entry, c *lane.ClaimCommand) error {
 // admit is the slot's part of a creation. One with a reservation, or that runs at once, needs a free slot; any other
 // waits for its turn. The only instant is that of the events.
 func (env *environment) admit(e *entry, t *lane.Transition, now embedded.Millis) error {
-	if !t.Queue.Bounded() || !t.Reserves() && t.Projected.Status != runlane.StatusRunning {
+	if !embedded.NeedsSlot(t) || env.takeSlot(e, t.Queue.Concurrency, now) {
 		return nil
 	}
-	if env.takeSlot(e, t.Queue.Concurrency, now) {
-		return nil
-	}
-	return embedded.Conflict(runlane.ConflictQueueCapacity, e.id, "no slot of the queue is free")
+	return embedded.NoSlot(e.id)
 }
 
 // ListRunsNeedingDispatch returns runs of q.Bounded that want a slot, in due order, and of each partition at most as
@@ -147,22 +144,14 @@ func (env *environment) waitingWith(key string, q *lane.DueQuery, limit int) (re
 	return refs
 }
 
-// offersAtOnce is the number of runs among which callers that free slots at the same time are spread.
-const offersAtOnce = 64
-
-// offer is a run for one free slot: the one that has waited longest and was not just offered to another caller, which
-// has not reserved for it yet. When all were offered, it begins again with the first.
+// offer is a run for one free slot, see [embedded.Offer].
 func (p *partition) offer(q *lane.DueQuery, limit int) (item, bool) {
-	waiting := p.candidates(nil, q, limit, nil, offersAtOnce)
+	waiting := p.candidates(nil, q, limit, nil, embedded.OffersAtOnce)
 	if len(waiting) == 0 {
 		return item{}, false
 	}
-	p.offered = slices.DeleteFunc(p.offered, func(i item) bool { return !slices.Contains(waiting, i) })
-	next := slices.IndexFunc(waiting, func(i item) bool { return !slices.Contains(p.offered, i) })
-	if next < 0 {
-		p.offered, next = p.offered[:0], 0
-	}
-	p.offered = append(p.offered, waiting[next])
+	next, offered := embedded.Offer(p.offered, waiting)
+	p.offered = offered
 	return waiting[next], true
 }
 

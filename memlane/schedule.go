@@ -197,7 +197,7 @@ func (s *Storage) ListScheduleOccurrences(
 	if err := q.ScheduleID.Validate(); err != nil {
 		return nil, err
 	}
-	scope := embedded.NewScope("ListScheduleOccurrences", q.Environment, string(q.ScheduleID), fmt.Sprint(q.SkippedOnly))
+	scope := embedded.OccurrencesScope(q)
 	limit, after, err := embedded.OpenPage(&q.PageQuery, scope)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package sqlitelane
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/runlane/runlane-go"
@@ -54,13 +55,8 @@ func (s *Storage) BeginCall(ctx context.Context, c *lane.CallCommand) (kept *lan
 	}
 	err = s.write(ctx, func(t *tx) error {
 		_, e, err := t.run(c.Environment, c.RunID)
-		switch {
-		case err != nil:
+		if err := cmp.Or(err, embedded.JudgeCall(e.known(), c)); err != nil {
 			return err
-		case e == nil || embedded.At(e.Run.CreatedAt) != embedded.At(c.CreatedAt):
-			return embedded.NotFound(c.RunID)
-		case e.Run.Lease.Token != c.LeaseToken:
-			return embedded.LeaseLost(c.RunID)
 		}
 		found, err := calls(t.Conn, e, c.Call.Name)
 		if err != nil {

@@ -199,7 +199,7 @@ func (d *dispatch) waitingWith(key string, limit int) (refs []lane.RunRef, err e
 		}
 		p := partitionKey{d.env, queue, key}
 		if limit == 1 {
-			waiting, err := d.candidates(nil, p, policy.Concurrency, nil, offersAtOnce)
+			waiting, err := d.candidates(nil, p, policy.Concurrency, nil, embedded.OffersAtOnce)
 			if err != nil {
 				return nil, err
 			}
@@ -219,12 +219,8 @@ func (d *dispatch) waitingWith(key string, limit int) (refs []lane.RunRef, err e
 	return refs, nil
 }
 
-const (
-	// offersAtOnce is the number of runs among which callers that free slots at the same time are spread.
-	offersAtOnce = 64
-	// mostOffered bounds the partitions whose offers are remembered.
-	mostOffered = 1024
-)
+// mostOffered bounds the partitions whose offers are remembered.
+const mostOffered = 1024
 
 // offers are the runs that were offered to callers of this process which freed a slot.
 type offers struct {
@@ -238,22 +234,18 @@ type offer struct {
 	sequence int64
 }
 
-// next is the run that has waited longest of those that were not just offered to another caller, which has not reserved
-// for it yet. When all were offered, it begins again with the first.
+// next is a run for one free slot, see [embedded.Offer].
 func (o *offers) next(p partitionKey, waiting []item) item {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	asOffered := func(i item) offer { return offer{i.Run.ID, i.Run.EventSequence} }
-	given := slices.DeleteFunc(o.given[p], func(old offer) bool {
-		return !slices.ContainsFunc(waiting, func(i item) bool { return asOffered(i) == old })
-	})
-	next := slices.IndexFunc(waiting, func(i item) bool { return !slices.Contains(given, asOffered(i)) })
-	if next < 0 {
-		given, next = nil, 0
+	asOffered := make([]offer, len(waiting))
+	for n, i := range waiting {
+		asOffered[n] = offer{i.Run.ID, i.Run.EventSequence}
 	}
+	next, given := embedded.Offer(o.given[p], asOffered)
 	if len(o.given) >= mostOffered {
 		clear(o.given)
 	}
-	o.given[p] = append(given, asOffered(waiting[next]))
+	o.given[p] = given
 	return waiting[next]
 }

@@ -3,7 +3,6 @@ package sqlitelane
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/internal/embedded"
@@ -139,7 +138,7 @@ func (s *Storage) ListScheduleOccurrences(
 	if err := q.ScheduleID.Validate(); err != nil {
 		return nil, err
 	}
-	scope := embedded.NewScope("ListScheduleOccurrences", q.Environment, string(q.ScheduleID), fmt.Sprint(q.SkippedOnly))
+	scope := embedded.OccurrencesScope(q)
 	limit, after, err := embedded.OpenPage(&q.PageQuery, scope)
 	if err != nil {
 		return nil, err

@@ -48,13 +48,13 @@ func (t *tx) judgeOwners(env int64, p *prepared) error {
 		return err
 	}
 	if holder != nil && holder.Retains(max(t.s.clock(), embedded.At(p.Events[0].OccurredAt))) {
-		return embedded.Conflict(runlane.ConflictIdempotencyKey, holder.Run.ID, "another run owns the idempotency key")
+		return embedded.IdempotencyOwned(holder.Run.ID)
 	}
 	if holder, err = owner(t.Conn, env, singleton, to.Environment, to.TaskID, to.SingletonKey); err != nil {
 		return err
 	}
 	if holder != nil {
-		return embedded.Conflict(runlane.ConflictSingletonKey, holder.Run.ID, "another active run owns the singleton key")
+		return embedded.SingletonOwned(holder.Run.ID)
 	}
 	return nil
 }
@@ -145,11 +145,10 @@ func (s *Storage) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) er
 			return err
 		case holder == nil || !holder.Retains(now):
 			return embedded.NoOwner(kindNames[idempotency])
-		case holder.Run.Status.Active():
-			return embedded.Conflict(runlane.ConflictIdempotencyKey, holder.Run.ID,
-				"the run that owns the idempotency key is still active")
-		default:
-			return t.release(holder, idempotency, key.Key)
 		}
+		if err := embedded.JudgeReset(holder.known(), holder.Run.ID); err != nil {
+			return err
+		}
+		return t.release(holder, idempotency, key.Key)
 	})
 }

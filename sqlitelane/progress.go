@@ -1,6 +1,7 @@
 package sqlitelane
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/runlane/runlane-go"
@@ -16,13 +17,8 @@ func (s *Storage) PutProgress(ctx context.Context, key lane.RunKey, leaseToken s
 	}
 	return s.write(ctx, func(t *tx) error {
 		_, e, err := t.run(key.Environment, key.RunID)
-		switch {
-		case err != nil:
+		if err := cmp.Or(err, embedded.JudgeProgress(e.known(), key.RunID, leaseToken)); err != nil {
 			return err
-		case e == nil:
-			return embedded.NotFound(key.RunID)
-		case !e.Run.Status.Owned() || e.Run.Lease.Token != leaseToken:
-			return embedded.LeaseLost(key.RunID)
 		}
 		return t.Exec(`INSERT INTO notes(run, attempt, at, note) VALUES(?, ?, ?, ?) ON CONFLICT(run) DO UPDATE
 			SET attempt = excluded.attempt, at = excluded.at, note = excluded.note WHERE excluded.at >= notes.at`,

@@ -28,8 +28,7 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 		return nil, err
 	}
 	cutoff, now := embedded.At(c.OlderThan), s.clock()
-	scope := embedded.NewScope("PruneRuns", c.Environment, fmt.Sprint(statuses), fmt.Sprint(cutoff),
-		fmt.Sprint(c.ReleaseOwners))
+	scope := embedded.PruneScope(c, statuses)
 	limit, after, err := embedded.OpenPage(&page, scope)
 	if err != nil {
 		return nil, err

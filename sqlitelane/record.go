@@ -2,7 +2,6 @@ package sqlitelane
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/internal/embedded"
@@ -84,7 +83,7 @@ func (s *Storage) ListRecords(ctx context.Context, q *lane.RecordQuery) (*runlan
 		return nil, err
 	}
 	created := embedded.At(q.CreatedAt)
-	scope := embedded.NewScope("ListRecords", q.Environment, string(q.RunID), fmt.Sprint(created))
+	scope := embedded.RecordsScope(q)
 	limit, after, err := embedded.OpenPage(&q.PageQuery, scope)
 	if err != nil {
 		return nil, err

@@ -139,7 +139,7 @@ func (t *tx) judgeSlotOfClaim(e *entry, c *lane.ClaimCommand, todo *plan) error 
 // judgeSlotOfCreation: one with a reservation, or that runs at once, needs a free slot; any other waits for its turn.
 // The only instant is that of the events.
 func (t *tx) judgeSlotOfCreation(env int64, p *prepared, todo *plan) error {
-	if !p.Queue.Bounded() || !p.Reserves() && p.Projected.Status != runlane.StatusRunning {
+	if !embedded.NeedsSlot(p.Transition) {
 		return nil
 	}
 	queue, err := t.s.names.find(t.Conn, string(p.Projected.Queue))
@@ -148,7 +148,7 @@ func (t *tx) judgeSlotOfCreation(env int64, p *prepared, todo *plan) error {
 	}
 	todo.now = embedded.At(p.Events[len(p.Events)-1].OccurredAt)
 	return t.judgeRoom(partitionKey{env, queue, p.Projected.ConcurrencyKey}, p.Queue.Concurrency, todo,
-		embedded.Conflict(runlane.ConflictQueueCapacity, p.Projected.ID, "no slot of the queue is free"))
+		embedded.NoSlot(p.Projected.ID))
 }
 
 func (t *tx) judgeRoom(p partitionKey, limit int, todo *plan, none error) error {

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -174,4 +175,19 @@ func (r *Room[K]) Allows(policy runlane.Queue, of K, taken func() (int, error)) 
 	}
 	r.left[of] = left - 1
 	return left > 0, nil
+}
+
+// OffersAtOnce is the number of runs among which callers that free slots at the same time are spread.
+const OffersAtOnce = 64
+
+// Offer chooses a run for one free slot: of those that wait, of which there are some, the one that has waited longest and
+// was not just given to another caller, which has not reserved for it yet. When all were given, it begins again with the
+// first. now is what was given by then.
+func Offer[T comparable](given, waiting []T) (next int, now []T) {
+	given = slices.DeleteFunc(given, func(t T) bool { return !slices.Contains(waiting, t) })
+	next = slices.IndexFunc(waiting, func(t T) bool { return !slices.Contains(given, t) })
+	if next < 0 {
+		given, next = given[:0], 0
+	}
+	return next, append(given, waiting[next])
 }

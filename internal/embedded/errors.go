@@ -60,6 +60,21 @@ func LeaseLost(id runlane.RunID) error {
 	return Conflict(runlane.ConflictLeaseOwnership, id, "the lease no longer belongs to this worker")
 }
 
+// IdempotencyOwned is the conflict of a new run with the owner of its idempotency key.
+func IdempotencyOwned(owner runlane.RunID) error {
+	return Conflict(runlane.ConflictIdempotencyKey, owner, "another run owns the idempotency key")
+}
+
+// SingletonOwned is the conflict of a new run with the owner of its singleton key.
+func SingletonOwned(owner runlane.RunID) error {
+	return Conflict(runlane.ConflictSingletonKey, owner, "another active run owns the singleton key")
+}
+
+// NoSlot is the conflict of a new run that needs a slot.
+func NoSlot(id runlane.RunID) error {
+	return Conflict(runlane.ConflictQueueCapacity, id, "no slot of the queue is free")
+}
+
 // OccurrenceConflict is a race for a schedule or one of its occurrences.
 func OccurrenceConflict(format string, args ...any) error {
 	return Conflict(runlane.ConflictScheduleOccurrence, "", fmt.Sprintf(format, args...))

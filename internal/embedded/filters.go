@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,6 +57,22 @@ func EventsScope(q *lane.EventQuery) Scope {
 		order = "descending"
 	}
 	return NewScope("ListRunEvents", q.Environment, string(q.RunID), order)
+}
+
+// PruneScope is that of PruneRuns.
+func PruneScope(c *lane.PruneCommand, statuses []runlane.Status) Scope {
+	return NewScope("PruneRuns", c.Environment, fmt.Sprint(statuses), fmt.Sprint(At(c.OlderThan)),
+		fmt.Sprint(c.ReleaseOwners))
+}
+
+// RecordsScope is that of ListRecords.
+func RecordsScope(q *lane.RecordQuery) Scope {
+	return NewScope("ListRecords", q.Environment, string(q.RunID), fmt.Sprint(At(q.CreatedAt)))
+}
+
+// OccurrencesScope is that of ListScheduleOccurrences.
+func OccurrencesScope(q *lane.OccurrenceQuery) Scope {
+	return NewScope("ListScheduleOccurrences", q.Environment, string(q.ScheduleID), fmt.Sprint(q.SkippedOnly))
 }
 
 // Wants reports a run that the query asks for.

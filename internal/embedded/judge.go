@@ -187,6 +187,44 @@ func JudgeTelling(known *State, c *lane.TellCommand, kept *lane.RunCall) error {
 	return nil
 }
 
+// JudgeCall refuses a call of a run that is gone, or of a worker that has lost its lease.
+func JudgeCall(known *State, c *lane.CallCommand) error {
+	switch {
+	case !known.Is(At(c.CreatedAt)):
+		return NotFound(c.RunID)
+	case known.LeaseToken != c.LeaseToken:
+		return LeaseLost(c.RunID)
+	default:
+		return nil
+	}
+}
+
+// JudgeProgress refuses a note that is not of the run's owner.
+func JudgeProgress(known *State, id runlane.RunID, token string) error {
+	switch {
+	case known == nil:
+		return NotFound(id)
+	case !known.Status.Owned() || known.LeaseToken != token:
+		return LeaseLost(id)
+	default:
+		return nil
+	}
+}
+
+// JudgeReset refuses to free the key of an owner that is still active.
+func JudgeReset(owner *State, id runlane.RunID) error {
+	if owner.Status.Active() {
+		return Conflict(runlane.ConflictIdempotencyKey, id, "the run that owns the idempotency key is still active")
+	}
+	return nil
+}
+
+// NeedsSlot reports a creation that needs a free slot: with a reservation, or of a run that executes at once. Any other
+// run of a bounded queue waits for its turn.
+func NeedsSlot(t *lane.Transition) bool {
+	return t.Queue.Bounded() && (t.Reserves() || t.Projected.Status == runlane.StatusRunning)
+}
+
 // beganAnother reports a run that waits by now, and not since that event.
 func (s *State) beganAnother(wait int64) bool { return s.Waiting != nil && s.Sequence != wait }
 
