@@ -36,8 +36,9 @@ func TestModule_HasTheRuntimeThatSQLiteRequires(t *testing.T) {
 }
 
 // An application may raise its version of the main module and keep that of this one, so the product goes by what the
-// main module exports and by nothing else.
-func TestModule_ProductUsesExportedPackagesAlone(t *testing.T) {
+// main module exports, and by internal/embedded, which it shares with memlane: a change of that package which this
+// module does not build with asks for both modules in the same version.
+func TestModule_ProductUsesExportedPackagesAndTheSharedOne(t *testing.T) {
 	t.Parallel()
 	c := exec.CommandContext(t.Context(), "go", "list", "-deps", ".")
 	out, err := c.Output()
@@ -45,7 +46,7 @@ func TestModule_ProductUsesExportedPackagesAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	const main = "github.com/runlane/runlane-go"
-	allowed := map[string]bool{main: true, main + "/lane": true}
+	allowed := map[string]bool{main: true, main + "/lane": true, main + "/internal/embedded": true}
 	for name := range strings.Lines(string(out)) {
 		name = strings.TrimSpace(name)
 		if strings.HasPrefix(name, main) && !strings.HasPrefix(name, main+"/sqlitelane") && !allowed[name] {
