@@ -60,7 +60,7 @@ type Opener = func(ctx context.Context) (*core.Runtime, error)
 // [SecretsVariable].
 //
 // The first event opens the runtime, or the start if environments start ahead of events
-// (docs/internals/decisions/0009). An error of opening is logged, each code and message once, with its hint.
+// (docs/internals/design.md, Modules and deployment). An error of opening is logged, each code and message once, with its hint.
 // Invocations then fail with it, so that messages and stream records come again, until what was missing is there: the
 // next invocation tries to open again, 10 s after the last try unless the error is Retryable. The bridge also refuses a
 // task that its own bindings carry ([BindingsVariable]) with a timeout longer than an invocation, as soon as its first

@@ -1,6 +1,6 @@
 // Package awsenvironment makes the configuration of AWS's clients from variables alone: keys, region, endpoints and
 // retries, which is what Lambda sets. Functions are built with it and without files, profiles, single sign-on and
-// roles, whose code is a tenth of a program and delays each cold start (docs/internals/decisions/0009). A test holds it
+// roles, whose code is a tenth of a program and delays each cold start (docs/internals/design.md, Modules and deployment). A test holds it
 // equal to the SDK's own, config.LoadDefaultConfig.
 package awsenvironment
 

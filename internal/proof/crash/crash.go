@@ -2,7 +2,7 @@
 // program whose processes live and die in them, and the judgement of what is left. A lane says in a [Lane] how its
 // processes open it and execute what is delivered.
 //
-// Where the product has effects is not marked (docs/internals/decisions/0012): a lane names each of them by the functions
+// Where the product has effects is not marked (docs/internals/design.md, Proof): a lane names each of them by the functions
 // on the stack. A first child of each scenario says what effects it has; then another child is killed in every moment
 // between two of them, and the process that takes over has to bring every run to its end.
 package crash

@@ -5,7 +5,7 @@
 // request passes a middleware of the SDK; it names the request by the product's functions on the stack and kills the
 // process, by SIGKILL, before the request is sent or after its answer has arrived. A first child of each scenario
 // records the effects; then each of them is a point, tried by a separate child. See
-// docs/internals/decisions/0012-crash-points-are-found-not-marked.md.
+// docs/internals/design.md, Proof.
 //
 // Where the product has effects is read from its source: every call that leads to one has to be on the stack of some
 // recorded effect, or in the table of exceptions with its reason. The list is testdata/points.txt (go test -update).

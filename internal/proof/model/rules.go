@@ -45,7 +45,7 @@ var ruleTexts = [ruleCount]explore.Rule{
 	sequence: {Name: "sequence", Says: "a commit depends on the run's sequence (Commit)"},
 	commitMarker: {
 		Name: "commitMarker",
-		Says: "a commit depends on the marker as read, or is repeated on the item (Invariants 4, record 0001)",
+		Says: "a commit depends on the marker as read, or is repeated on the item (Invariants 4)",
 	},
 	moveCondition: {
 		Name: "moveCondition",
@@ -53,7 +53,7 @@ var ruleTexts = [ruleCount]explore.Rule{
 	},
 	moveAfterMark: {
 		Name: "moveAfterMark",
-		Says: "a move after a mark depends on what the claim of the row knew (Invariants 4, record 0002)",
+		Says: "a move after a mark depends on what the claim of the row knew (Invariants 4)",
 	},
 	markHeldRow: {Name: "markHeldRow", Says: "a mark whose claim is over marks and moves nothing (Marker table)"},
 	claimMoves: {
@@ -80,11 +80,11 @@ var ruleTexts = [ruleCount]explore.Rule{
 	},
 	redeliverParked: {
 		Name: "redeliverParked",
-		Says: "a published row that no worker followed is asked for again (record 0005)",
+		Says: "a published row that no worker followed is asked for again",
 	},
 	unlimitedRedelivers: {
 		Name: "unlimitedRedelivers",
-		Says: "what waited for a slot of a queue without a limit is redelivered (record 0007)",
+		Says: "what waited for a slot of a queue without a limit is redelivered",
 	},
 	recoverToQueued: {
 		Name: "recoverToQueued",
