@@ -11,7 +11,7 @@ import (
 )
 
 // The oracle reads no expression and does no search: it looks at a local clock once a minute, for the whole time in question, and
-// asks a predicate written by hand. The rules are docs/internals/decisions.md, Schedules.
+// asks a predicate written by hand. The rules are docs/internals/design.md, Schedules.
 
 // wallClock is what a zone's clock shows in each minute of a stretch of time.
 type wallClock struct {

@@ -87,7 +87,7 @@ func (r *Run) RunnableAt() (at time.Time, ok bool) {
 }
 
 // Abandoned counts attempts whose lease ended without an outcome, as seen at t. It counts all of them. The bound is on
-// those in a row (docs/internals/decisions.md, Leases and workers); once an attempt had an outcome, counting these
+// those in a row; once an attempt had an outcome, counting these
 // needs the history.
 func (r *Run) Abandoned(t time.Time) int {
 	n := r.Counters.Attempts - r.Counters.Failures - r.Counters.Releases

@@ -80,7 +80,7 @@ func (w When) From(anchor time.Time) When { w.anchor = UTCMillis(anchor); return
 //
 // [When.Validate] reports faults of the expression, each with a hint: "5/15" (write "5-59/15"), ranges that run
 // backward, steps beyond their range, "W", "@reboot", "@every", a "TZ=" prefix, seconds, and what can never fire, like
-// February 30. The rules' reasons are in docs/internals/decisions.md, Schedules.
+// February 30.
 func Cron(expression string) When {
 	rule, _ := parseCron(expression) // Validate reports it: a schedule is often a package's variable
 	return When{kind: whenCron, cron: expression, zone: "UTC", rule: rule}

@@ -17,7 +17,7 @@ type order struct {
 	Tenant string `json:"tenant"`
 }
 
-// docs/internals/decisions.md, Programs: who has the task linked in makes the same run from an encoded payload as from the payload itself.
+// A program with the task makes the same run from an encoded payload as from the payload itself.
 func TestNewRawCall_ComputesTheKeysThatTheTaskComputes(t *testing.T) {
 	t.Parallel()
 	ship := runlane.NewTask("orders.ship", &runlane.TaskOptions[order]{

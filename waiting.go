@@ -29,7 +29,7 @@ const (
 
 // Waiting is what a suspended run waits for. Whatever of For happens first ends the wait, and so does an operator's
 // resumption; after it the handler is called again from its beginning. It belongs to the run's last event: the next
-// event, whatever it is, ends it (docs/internals/decisions/0040).
+// event, whatever it is, ends it.
 type Waiting struct {
 	// For are the kinds, each once, in the order of [WaitingKinds].
 	For []WaitingFor `json:"for"`

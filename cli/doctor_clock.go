@@ -12,7 +12,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// clockTolerance is the clock difference that every guarantee allows (docs/internals/decisions.md, Programs), plus one
+// clockTolerance is the clock difference that every guarantee allows, plus one
 // second, because HTTP gives the time in seconds.
 const clockTolerance = 2500*time.Millisecond + time.Second
 

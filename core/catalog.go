@@ -23,8 +23,7 @@ const (
 	catalogRetry = 10 * time.Minute
 )
 
-// catalog is a runtime's part of the stored definitions of its environment's tasks
-// (docs/internals/decisions.md, Programs).
+// catalog is a runtime's part of the stored definitions of its environment's tasks (docs/internals/design.md, Programs).
 type catalog struct {
 	stored lane.TaskCatalog // nil where the storage keeps none
 

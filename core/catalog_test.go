@@ -182,7 +182,7 @@ type oddBackoff struct{}
 
 func (oddBackoff) Delay(n int) time.Duration { return time.Duration(n%2+1) * time.Second }
 
-// docs/internals/decisions.md, Programs: a runtime that has stored its tasks, or found them stored, asks nothing again for half a day.
+// A runtime that has stored its tasks, or found them stored, asks nothing again for half a day.
 func TestTick_AsksTheCatalogOnceAndThenTwiceADay(t *testing.T) {
 	t.Parallel()
 	w := newCatalogWorld(t)

@@ -43,7 +43,7 @@ const (
 //
 // When ctx ends, the attempt ends as on a shutdown: it is released, resumes at once and costs the run nothing. (A
 // deadline of ctx is the caller's time limit: the attempt counts as timed out.) A handler that ignores its context is
-// waited for a few seconds, then left behind with its goroutine, and its run resumes when the lease would have ended; see docs/internals/decisions.md, Leases and workers.
+// waited for a few seconds, then left behind with its goroutine, and its run resumes when the lease would have ended.
 func (rt *Runtime) ExecuteDelivery(
 	ctx context.Context, w lane.Wakeup, options *DeliveryOptions,
 ) (*DeliveryResult, error) {

@@ -104,7 +104,7 @@ func (h *hazard) deadLetters() int {
 	return len(page.Items)
 }
 
-// docs/internals/decisions.md, Delivery: with a backlog, asking again would add traffic exactly while the transport is slow; without one, or
+// With a backlog, asking again would add traffic exactly while the transport is slow; without one, or
 // after six hours, the wakeup counts as lost.
 func TestHazard05_LostWakeup_IsAskedForAgainUnlessItsQueueIsBehind(t *testing.T) {
 	t.Parallel()
@@ -176,7 +176,7 @@ func TestHazard05_LostWakeup_IsFoundBehindABacklogOfAnotherQueue(t *testing.T) {
 	}
 }
 
-// docs/internals/decisions.md, Delivery: ten failures at doubling distance take nine minutes. An outage that counted for one would make a
+// Ten failures at doubling distance take nine minutes. An outage that counted for one would make a
 // dead letter of every wakeup that falls into it.
 func TestHazard09_OutageOfADay_DeadLettersNothing(t *testing.T) {
 	t.Parallel()
@@ -233,7 +233,7 @@ func TestHazard09_OutageOfADay_DeadLettersNothing(t *testing.T) {
 	}
 }
 
-// docs/internals/decisions.md, Leases and workers: the bound on abandoned attempts holds before every commit that takes up an expired lease,
+// The bound on abandoned attempts holds before every commit that takes up an expired lease,
 // on whichever way the run is found, and counts the attempt whose lease has just ended.
 func TestHazard11_BoundOnAbandonedAttempts_HoldsOnEveryWay(t *testing.T) {
 	t.Parallel()
@@ -308,7 +308,7 @@ func TestHazard11_BoundOnAbandonedAttempts_CountsOnlyThose(t *testing.T) {
 	}
 }
 
-// docs/internals/decisions.md, Delivery: the wakeup of a retry comes to a process whose clock is two seconds behind. Acknowledged as too
+// The wakeup of a retry comes to a process whose clock is two seconds behind. Acknowledged as too
 // early, it would leave the run to the tick, a minute and a half later.
 func TestHazard13_EarlyWakeup_IsSentAgainOrWaits(t *testing.T) {
 	t.Parallel()

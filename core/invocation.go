@@ -24,7 +24,7 @@ const (
 	// followerShare: a task without a timeout may begin behind others of its group while at most this part of the
 	// invocation is gone.
 	followerShare = 10 // one part in
-	// clockDifference is how far clocks may differ (docs/internals/decisions.md, Programs), in whole seconds. An
+	// clockDifference is how far clocks may differ, in whole seconds. An
 	// invocation may seem shorter by as much.
 	clockDifference = 3 * time.Second
 	// beginTime is what an invocation needs before its first handler begins: its event, the run, the claim.

@@ -26,7 +26,7 @@ type judgement struct {
 
 // judge is the one judge of deliveries. It goes by the run as it was read, then by what this process is. The first row
 // that fits decides. What follows from each, and when a wakeup that is handed back comes again, is in
-// docs/internals/decisions.md, Delivery:
+// docs/internals/design.md, What a wakeup leads to:
 //
 //	the run                                        the wakeup
 //	is finished                                    is ignored: terminal

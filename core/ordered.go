@@ -11,7 +11,7 @@ import (
 
 // In an ordered queue a wakeup has a place in its group, and those behind it come when it is acknowledged. So no wakeup
 // is acknowledged whose run may be executing, and one whose attempt was cut off keeps its place. A run that waits gives
-// its place up, and comes back at the end (docs/internals/decisions/0044).
+// its place up, and comes back at the end (docs/internals/design.md, Ordered queues).
 
 // ErrOwned is in the chain of the error with which [Runtime.ExecuteDelivery] hands a wakeup of an ordered queue
 // ([lane.Orderer]) back because a lease on its run stands, or was lost by the attempt, because the run was asked to

@@ -9,7 +9,7 @@ import (
 // run. It alone decides what events mean: runtimes call it before each write, storages persist its result and never
 // compute it again. It has no clock, does no I/O and uses no random numbers, so one history always gives the same run,
 // in one call or in many. The rules: docs/internals/contract.md, Runs and events;
-// docs/internals/decisions.md, Reducer edge cases.
+// docs/internals/design.md, Reducer edge cases.
 //
 // expectedSequence is the sequence of the run as the caller read it, 0 for a new one. The events get the numbers after
 // it. Times are projected as [runlane.UTCMillis], and a lease or a due time is reached at its exact millisecond.

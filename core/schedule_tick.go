@@ -17,7 +17,7 @@ const (
 	// occurrenceClaim is how long the right to make an occurrence's run lasts. If a tick dies with it, a later tick
 	// takes over.
 	occurrenceClaim = time.Minute
-	// clockTolerance is how far the clocks of two ticks may be apart (docs/internals/decisions.md, Programs).
+	// clockTolerance is how far the clocks of two ticks may be apart.
 	clockTolerance = 2500 * time.Millisecond
 	// evaluationNoted is how often a tick records that it evaluated a schedule and nothing fired.
 	evaluationNoted = time.Hour

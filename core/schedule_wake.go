@@ -12,7 +12,7 @@ import (
 
 // firesBetweenTicks reports that workers here wait for the times of schedules themselves. They do so where reading the
 // state costs almost nothing: in the memory of this process, or near it. Of several processes one makes each run. See
-// docs/internals/decisions.md, Schedules.
+// docs/internals/design.md, Schedules.
 func (rt *Runtime) firesBetweenTicks() bool {
 	if len(rt.schedules) == 0 {
 		return false

@@ -11,7 +11,7 @@ import (
 
 // A run whose last attempt was abandoned is a suspect: it may have killed its worker. In one process no attempt of a
 // suspect is executed beside another suspect's, and in a Lambda invocation beside no other attempt
-// (docs/internals/decisions.md, Leases and workers).
+// (docs/internals/design.md, Leases and workers).
 
 const (
 	// suspectAgain is about how long a wakeup is delayed whose run has to wait for another suspect to end.

@@ -165,7 +165,7 @@ func TestHazard51_SuspectsThatLive_HoldNothingUp(t *testing.T) {
 	})
 }
 
-// docs/internals/decisions.md, Leases and workers: a worker that shuts down first stops acquiring.
+// A worker that shuts down first stops acquiring.
 func TestWork_ToldToStop_BeginsNoSuspectThatWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -44,7 +44,7 @@ func TestTasks_List_ShowsOwnDefinitionsBeforeStoredOnes(t *testing.T) {
 	}
 }
 
-// docs/internals/decisions.md, Programs: who knows a task from the catalog alone makes the very run that the task's program makes.
+// A program that knows a task from the catalog alone makes the run that the task's program makes.
 func TestTaskState_Definition_MakesTheSameRun(t *testing.T) {
 	t.Parallel()
 	w := newCatalogWorld(t)

@@ -171,7 +171,7 @@ func TestHazard15_BacklogOfAnotherQueue_CostsItsKeysOnly(t *testing.T) {
 	}
 }
 
-// docs/internals/decisions.md, Tick: due rows of a bounded queue are not the business of the stage that delivers, which finds what lies behind
+// Due rows of a bounded queue are not the business of the stage that delivers, which finds what lies behind
 // them with one page.
 func TestHazard39_DueRowsOfABoundedQueue_HideNoOtherQueue(t *testing.T) {
 	w := newWorld(t)

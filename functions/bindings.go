@@ -16,8 +16,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// clockDifference is how far the clocks of Lambda and of this environment may be apart (docs/internals/decisions.md,
-// Programs), in whole seconds.
+// clockDifference is how far the clocks of Lambda and of this environment may be apart, in whole seconds.
 const clockDifference = 3 * time.Second
 
 // bound are the queues of BindingsVariable: nil without the variable.

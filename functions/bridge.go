@@ -21,8 +21,7 @@ import (
 )
 
 // Bridge handles a batch of wakeups. Each record is executed until the invocation's deadline. Records to be handed back
-// are reported as batch item failures, after their visibility was changed so that they come again soon
-// (docs/internals/decisions.md, Delivery). A handler's outcome, also a failure, is recorded with its run, and the
+// are reported as batch item failures, after their visibility was changed so that they come again soon. A handler's outcome, also a failure, is recorded with its run, and the
 // record is done.
 //
 // No attempt fails because an earlier one used its time: see core.DeliveryOptions. The invocation's time is the time

@@ -53,7 +53,7 @@ func abandoned(t *testing.T, handle func(ctx context.Context, name string) error
 	return p, ids
 }
 
-// docs/internals/decisions.md, Leases and workers: what may have killed its process is executed when nothing is left that it could take along.
+// A run that may have killed its process is executed when nothing is left that it could take along.
 func TestHazard51_SuspectsOfABatch_AreExecutedWhenTheOthersHaveEnded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

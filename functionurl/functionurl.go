@@ -6,7 +6,7 @@
 // the authentication NONE lets no caller in.
 //
 // A program's main is one line, functionurl.Start(open, nil). It is another program than that of bridge, relay
-// and tick, which start more often and do not link what only serves (docs/internals/decisions/0078).
+// and tick, which start more often and do not link what only serves.
 package functionurl
 
 import (

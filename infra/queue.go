@@ -68,7 +68,7 @@ func DeadLetterName(name string) string {
 // QueueAttributes returns the attributes of a work queue: messages kept 14 days, invisible for six function timeouts
 // once received, moved to the dead-letter queue after the fifth receipt ([MaxFIFOReceiveCount] for FIFO), encrypted by
 // SQS. A FIFO queue orders and de-duplicates by message group, never by content: the deduplication id is the outbox
-// id's (docs/internals/decisions.md, Delivery).
+// id's.
 //
 // The error is for options out of range.
 func QueueAttributes(name, deadLetterARN string, options *QueueOptions) (map[string]string, error) {

@@ -127,7 +127,7 @@ func CarrierOf(t Transport, queue runlane.QueueName) (binding runlane.QueueName,
 //
 // In an ordered queue core acknowledges no wakeup while a lease on its run stands, so that no run executes beside or
 // before those whose wakeups came earlier. A queue that is ordered cannot delay ([DelayedSender]): a delayed wakeup
-// would be in no group (docs/internals/decisions/0044).
+// would be in no group.
 type Orderer interface {
 	// Ordered reports whether a queue is an ordered one. It makes no request to a provider.
 	Ordered(queue runlane.QueueName) bool

@@ -11,7 +11,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/internals/decisions.md, Programs: the definitions that ticks store for programs without the tasks.
+// docs/internals/design.md, Programs: the definitions that ticks store for programs without the tasks.
 func catalogCases() []storageCase {
 	return []storageCase{
 		{"DefinitionsComeBackAsTheyWerePut", nil, catalogRoundTrip},

@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/internals/decisions.md, Leases and workers: clocks that disagree break no guarantee. The clocks of two processes
+// docs/internals/design.md, Leases and workers: clocks that disagree break no guarantee. The clocks of two processes
 // over the same data differ by five seconds. The one ahead sees leases, claims and reservations end early; their
 // holders learn that from the storage, never from time.
 func clockCases() []storageCase {

@@ -231,7 +231,7 @@ func hazardTrueMoment(t *testing.T, b *bundle) {
 	)
 }
 
-// docs/internals/decisions.md, Delivery: the outbox.
+// docs/internals/design.md, Delivery: the outbox.
 func hazardHandedOver(t *testing.T, b *bundle) {
 	next := noon.Add(time.Second)
 	failed := b.eagerRow(noon)
@@ -272,7 +272,7 @@ func hazardHandedOver(t *testing.T, b *bundle) {
 	b.wantDue("publishers that died", next.Add(claimTime), deferred.ID, failed.Wakeup.RunID, dead.Wakeup.RunID)
 }
 
-// docs/internals/decisions.md, Delivery: lost wakeups. That redelivery waits while the transport is behind is the
+// docs/internals/design.md, Delivery: lost wakeups. That redelivery waits while the transport is behind is the
 // runtime's part.
 func hazardLostWakeup(t *testing.T, b *bundle) {
 	held := b.eagerRow(noon)
@@ -303,7 +303,7 @@ func hazardLostWakeup(t *testing.T, b *bundle) {
 	)
 }
 
-// docs/internals/decisions.md, Schedules. That runs of schedules take no idempotency key, although their task has a
+// docs/internals/design.md, Schedules. That runs of schedules take no idempotency key, although their task has a
 // function for it, is the runtime's part; here is what the order claim, create, complete needs from a storage after a
 // crash in its middle.
 func hazardOccurrenceRun(t *testing.T, b *bundle) {
@@ -360,7 +360,7 @@ func hazardOccurrenceSingleton(t *testing.T, b *bundle) {
 	equal(t, "last fire", fire, b.record("nightly").LastFire)
 }
 
-// docs/internals/decisions.md, Delivery: short waits. That an early wakeup is sent again, or waits, is the runtime's
+// docs/internals/design.md, Delivery: short waits. That an early wakeup is sent again, or waits, is the runtime's
 // part.
 func hazardShortWaits(_ *testing.T, b *bundle) {
 	const longest = 15 * time.Minute

@@ -97,7 +97,7 @@ func hazardQueueFilter(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/internals/decisions.md, Schedules: an occurrence at or before the last fire is never claimed, however long ago
+// docs/internals/design.md, Schedules: an occurrence at or before the last fire is never claimed, however long ago
 // that was, and even if its record was removed or never existed.
 func hazardFiredOnce(t *testing.T, b *bundle) {
 	b.registered("once")
@@ -161,7 +161,7 @@ func hazardOvertaken(t *testing.T, b *bundle) {
 	b.wantOutcome("nightly", early, at.Add(time.Hour), lane.LostOccurrence)
 }
 
-// docs/internals/decisions.md, Leases and workers: another process's event between an owner's read and its write is
+// docs/internals/design.md, Leases and workers: another process's event between an owner's read and its write is
 // told apart from a lost lease, and the owner's outcome is accepted once it is projected on the run as it is now.
 func hazardRequestBetween(t *testing.T, b *bundle) {
 	for _, write := range []string{"outcome", "heartbeat"} {
@@ -231,7 +231,7 @@ func hazardLoweredLimit(t *testing.T, b *bundle) {
 	equal(t, "holders", 7, len(seven.holders(waiting[2])))
 }
 
-// docs/internals/decisions.md, Reads and pruning: between two pages, a run that was already listed is inspected,
+// docs/internals/design.md, Reads and pruning: between two pages, a run that was already listed is inspected,
 // claimed and retried. A list may show it again, but must not miss any other run. Reads of this one run, by id or key,
 // return it as it is now.
 func hazardExactReads(t *testing.T, b *bundle) {

@@ -81,7 +81,7 @@ func hazardHeldSlot(t *testing.T, b *bundle) {
 	equal(t, "holders", runIDs(competitor), s.holders(run))
 }
 
-// docs/internals/decisions.md, Queues: what one tick does for the run of a dead worker, all in its second.
+// docs/internals/design.md, Queues: what one tick does for the run of a dead worker, all in its second.
 func hazardOwnSlot(t *testing.T, b *bundle) {
 	s := b.limited(1)
 	end := noon.Add(time.Minute)
@@ -109,7 +109,7 @@ func hazardOwnSlot(t *testing.T, b *bundle) {
 	equal(t, "holders", runIDs(run), s.holders(run))
 }
 
-// docs/internals/decisions.md, Queues. That a tick appends what these scans ask for is the runtime's part.
+// docs/internals/design.md, Queues. That a tick appends what these scans ask for is the runtime's part.
 func hazardLimitGone(t *testing.T, b *bundle) {
 	s := b.limited(1)
 	holder := s.executing(noon, RunOptions{})
@@ -177,7 +177,7 @@ func hazardLimitNew(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/internals/decisions.md, Queues. That a wakeup without a live reservation tries this, and in which of the two
+// docs/internals/design.md, Queues. That a wakeup without a live reservation tries this, and in which of the two
 // ways, is the runtime's part.
 func hazardLateWakeup(t *testing.T, b *bundle) {
 	s := b.limited(1)

@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/internals/decisions.md, Leases and workers: the last note of a run is not in its history; writes need the lease.
+// docs/internals/design.md, Leases and workers: the last note of a run is not in its history; writes need the lease.
 func progressCases() []storageCase {
 	return []storageCase{
 		{"TheLastNoteIsKept", needsLeases, progressLast},

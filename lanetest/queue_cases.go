@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/internals/decisions.md, Queues; docs/internals/contract.md, Bounded queues; docs/internals/layout.md, Slots.
+// docs/internals/design.md, Queues; docs/internals/contract.md, Bounded queues; docs/internals/layout.md, Slots.
 func queueCases() []storageCase {
 	return []storageCase{
 		{"ReservingTakesASlotAppendsAndMakesTheRow", needsQueues, queueReserve},
@@ -237,7 +237,7 @@ func queueCreation(t *testing.T, b *bundle) {
 	s.won("claim", s.take(first.Run, noon, false))
 }
 
-// docs/internals/decisions.md, Idempotency, singleton: running at once leaves nothing behind where the queue is full.
+// docs/internals/design.md, Idempotency, singleton: running at once leaves nothing behind where the queue is full.
 func queueRunNow(t *testing.T, b *bundle) {
 	s := b.limited(1)
 	runNow := func() *lane.AppendCommand {

@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/internals/contract.md, Scans; docs/internals/decisions.md, Queues.
+// docs/internals/contract.md, Scans; docs/internals/design.md, Queues.
 func queueScanCases() []storageCase {
 	return []storageCase{
 		{"EachStatusWantsASlotFromItsExactMillisecond", needsQueues, queueScanExact},
@@ -245,7 +245,7 @@ func queueScanUnbounded(_ *testing.T, b *bundle) {
 	b.wantScan("after the request", redelivery, b.due(end), planned, over)
 }
 
-// docs/internals/decisions.md, Delivery: what was given up waits for the operator, in whatever state.
+// docs/internals/design.md, Delivery: what was given up waits for the operator, in whatever state.
 func queueScanDeadLetter(_ *testing.T, b *bundle) {
 	s := b.limited(10)
 	due := noon.Add(time.Hour)
@@ -262,7 +262,7 @@ func queueScanDeadLetter(_ *testing.T, b *bundle) {
 	}
 }
 
-// docs/internals/decisions.md, Delivery: a bounded run without a live reservation has no row that is due.
+// docs/internals/design.md, Delivery: a bounded run without a live reservation has no row that is due.
 func queueRows(t *testing.T, b *bundle) {
 	s := b.limited(10)
 	end := noon.Add(reservation)

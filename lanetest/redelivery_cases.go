@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/internals/decisions.md, Delivery: a published wakeup that leads to no claim counts as lost after 10 minutes,
+// docs/internals/design.md, Delivery: a published wakeup that leads to no claim counts as lost after 10 minutes,
 // then after 20, 40, … at most 6 hours.
 func redeliveryCases() []storageCase {
 	return []storageCase{

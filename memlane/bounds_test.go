@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/memlane"
 )
 
-// docs/internals/decisions.md, Reads and pruning: a page looks at a bounded number of rows, and its cursor goes on behind them.
+// A page looks at a bounded number of rows, and its cursor goes on behind them.
 func TestPages_LookAtABoundedNumberOfRows(t *testing.T) {
 	t.Parallel()
 	s, f, at := memlane.NewStorage(nil), lanetest.NewFactory("bounds"), time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)

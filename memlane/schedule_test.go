@@ -68,7 +68,7 @@ func (p *planned) list(after runlane.Cursor) *runlane.Page[runlane.Occurrence] {
 	return page
 }
 
-// docs/internals/decisions.md, Schedules: what is no longer remembered does not fire again.
+// An occurrence without a record does not fire again.
 func TestHazard16_ExpiredOccurrence_IsNotClaimedAgain(t *testing.T) {
 	t.Parallel()
 	p := newPlanned(t)

@@ -81,7 +81,7 @@ func faultOf(err error) fault {
 
 // operationError is for a request that failed as a whole. It is runlane.ErrTransportUnavailable whatever the fault,
 // also for a missing queue or a refused access. When an operator has repaired them, every wakeup still waits, so no
-// outage dead-letters anything (docs/internals/decisions.md, Delivery).
+// outage dead-letters anything.
 func operationError(ctx context.Context, b *binding, err error) *runlane.Error {
 	if ctx.Err() != nil { // the caller's context, not this request's own timeout
 		return &runlane.Error{

@@ -41,8 +41,8 @@ type HandBacker interface {
 
 var _ HandBacker = (*Transport)(nil)
 
-// HandBackDelay is the delay after which a record that failed with err comes again (docs/internals/decisions.md,
-// Delivery):
+// HandBackDelay is the delay after which a record that failed with err comes again (docs/internals/design.md,
+// What a wakeup leads to):
 //
 //	The receiver stops                                  at once
 //	No time was left to begin it, because others of its

@@ -1,6 +1,6 @@
 // Package sqstransport is a [lane.Transport] on Amazon SQS: it publishes wakeups to standard and FIFO queues, delays
 // them natively, receives them by long polling, and hands back what could not be handled. Messages carry no state, so
-// losing, repeating or reordering them never corrupts a run (docs/internals/decisions.md, Delivery).
+// losing, repeating or reordering them never corrupts a run.
 //
 // One Lambda function or many long-lived workers may read the same queues; both settle their records by the same rules:
 // [Deliver] runs a batch, [Transport.HandBack] gives back what failed.

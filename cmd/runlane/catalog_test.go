@@ -18,7 +18,7 @@ type parcel struct {
 	Tenant string `json:"tenant"`
 }
 
-// docs/internals/decisions.md, Programs: the binary has no tasks. It triggers those of a program that ticks as that program would.
+// The binary has no tasks. It triggers those of a program that ticks as that program would.
 func TestBinary_KnowsTheTasksOfAProgramThatTicks(t *testing.T) {
 	t.Parallel()
 	table := awstest.Table(t, awstest.LocalStackDynamoDB(t))

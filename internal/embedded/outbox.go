@@ -200,7 +200,7 @@ func (o *Outbox[T]) noteFirst(at Millis) {
 	}
 }
 
-// The times after which a published wakeup without a claim counts as lost, see docs/internals/decisions.md, Delivery.
+// The times after which a published wakeup without a claim counts as lost, see docs/internals/design.md, Delivery.
 const (
 	firstRedelivery   = 10 * time.Minute
 	longestRedelivery = 6 * time.Hour

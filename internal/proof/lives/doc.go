@@ -15,8 +15,7 @@
 //
 // With an oracle (files named model) the exact result of every step is known: a model states the rules a second time,
 // on memory storage and in virtual time, and everything that can be observed is compared with it. That needs steps of
-// which nothing is unknown: docs/internals/decisions/0033-an-oracle-needs-its-own-steps.md says why they are not the
-// same.
+// which nothing is unknown: one set for both would compare less.
 //
 // A failure prints the seed of its life: go test ./internal/proof/lives -run NAME
 // -rapid.seed SEED lives it again, up to what happened at the same time. -lives.seed does so with all lives. Lives last

@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// model says what the engine must do, in the words of docs/internals/contract.md and docs/internals/decisions.md and with nothing of core's: maps, slices
+// model says what the engine must do, in the words of docs/internals/contract.md and docs/internals/design.md and with nothing of core's: maps, slices
 // and one instant. Steps happen one after the other, so it knows what follows each.
 type model struct {
 	now   time.Time

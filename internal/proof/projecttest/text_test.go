@@ -208,12 +208,12 @@ func TestReferences_NameExistingSections(t *testing.T) {
 
 func TestReferences_TheRuleCanFail(t *testing.T) {
 	t.Parallel()
-	headings := map[string][]string{"docs/internals/decisions.md": {"Leases and workers", "Idempotency, singleton"}}
+	headings := map[string][]string{"docs/internals/design.md": {"Leases and workers", "Idempotency, singleton"}}
 	for text, sound := range map[string]bool{
-		"// see docs/internals/decisions.md, Leases\n\t// and workers.": true,
-		"// docs/internals/decisions.md, Idempotency, singleton":        true,
-		"// docs/internals/decisions.md, Leeses":                        false,
-		"// docs/absent.md, Leases and workers":                         false,
+		"// see docs/internals/design.md, Leases\n\t// and workers.": true,
+		"// docs/internals/design.md, Idempotency, singleton":        true,
+		"// docs/internals/design.md, Leeses":                        false,
+		"// docs/absent.md, Leases and workers":                      false,
 	} {
 		if faults := referenceFaults("x.go", text, headings); (len(faults) == 0) != sound {
 			t.Errorf("%q: %v", text, faults)

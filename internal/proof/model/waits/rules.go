@@ -2,7 +2,7 @@ package waits
 
 import "github.com/runlane/runlane-go/internal/proof/model/explore"
 
-// The rules of the protocol, in the order of docs/internals/decisions/0040.
+// The rules of the protocol: signals and waits, records, children, flows.
 const (
 	signalOnce = iota
 	signalCount

@@ -1,5 +1,5 @@
 // Package waits models runs that wait: signals, sleeps, steps, children, listeners and flows, with everything that may
-// stop, repeat or overlap. docs/internals/decisions/0040 is the protocol; package explore goes through its states.
+// stop, repeat or overlap. docs/internals/design.md, Waiting, has the rules; package explore goes through its states.
 package waits
 
 import (
