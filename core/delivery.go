@@ -124,6 +124,7 @@ func (d *delivery) deliver(ctx context.Context) (*DeliveryResult, error) {
 			j, err = d.judge(ctx, run, at.Add(j.wait), r)
 		}
 		if err != nil {
+			d.giveBackSlot(ctx, run, at, err)
 			return nil, err
 		}
 		if j.ignored != "" {

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -112,6 +113,7 @@ type situation struct {
 	known   bool       // the queue's policy is known here, or stored by another program's ticks
 	ordered bool       // the queue is an ordered one
 	holders []slotHeld // that count at now, the run itself left out
+	holds   bool       // the run itself has a slot
 
 	executor executor
 
@@ -155,6 +157,7 @@ func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, e
 		queue:        queue,
 		known:        known,
 		ordered:      rt.ordered(seen.Run.Queue),
+		holds:        slices.Contains(seen.Holders, seen.Run.ID),
 	}
 	if s.run.Status.Active() {
 		if s.abandoned, err = rt.abandonedInARow(ctx, s.run, s.now); err != nil {

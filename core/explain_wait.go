@@ -252,6 +252,13 @@ func (s *situation) reserved(e *Explanation) {
 		}
 		return
 	}
+	if s.known && s.queue.Bounded() && !s.holds {
+		e.says(WaitReservation, s.run.DispatchExpiresAt,
+			"Its wakeup was handed over, but the workers that got it cannot execute it, and gave its slot to the next "+
+				"run. One that can takes it with a free slot; otherwise it waits for a slot again from then on. Start "+
+				"a worker with its task.")
+		return
+	}
 	e.says(WaitReservation, s.run.DispatchExpiresAt,
 		"It has a slot and its wakeup was handed over. If no worker takes it until then, it waits for a slot again "+
 			"and the next reservation lasts twice as long. Check that a worker receives from its queue.")

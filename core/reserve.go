@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -81,6 +82,36 @@ func (rt *Runtime) reserveFreed(ctx context.Context, run *runlane.Run) {
 	if _, err := rt.reserveAndPublish(limited, run, rt.now()); err != nil {
 		rt.logRun(ctx, run, "no slot was reserved for the new run; the tick reserves one", err)
 	}
+}
+
+// giveBackSlot frees the slot of a run that this process cannot execute, for the next one. Only a reservation that
+// follows an unclaimed one is given back: by then a process that can execute the run has had its time, and a run that no
+// one can execute would hold up its queue for an hour. The run itself does not change: until its reservation's end no
+// other slot is reserved for it. Best effort: time ends the reservation otherwise.
+func (d *delivery) giveBackSlot(ctx context.Context, run *runlane.Run, at time.Time, why error) {
+	rt, queue := d.rt, d.rt.policy(run.Queue)
+	if !d.byWakeup || !queue.Bounded() || !lane.ReservationActive(run, at) || !d.cannot(run, why) ||
+		run.DispatchExpiresAt.Sub(run.DispatchedAt) <= dispatchTimeout(queue) {
+		return
+	}
+	released, err := rt.storage().ReleaseRunDispatch(ctx, &lane.ReleaseDispatchCommand{
+		RunKey:    lane.RunKey{Environment: rt.environment, RunID: run.ID},
+		ExpiresAt: run.DispatchExpiresAt,
+		At:        at,
+	})
+	if err != nil {
+		rt.logRun(ctx, run, "the slot of a run that cannot be executed here was not given back; time frees it", err)
+	}
+	if released {
+		rt.handOver(ctx, run)
+	}
+}
+
+// cannot reports that no delivery to this process would be executed. A process that leaves the queue alone knows nothing
+// about its runs.
+func (d *delivery) cannot(run *runlane.Run, why error) bool {
+	return d.takes(run) == nil && (errors.Is(why, runlane.ErrTaskNotFound) ||
+		errors.Is(why, runlane.ErrPayloadUnreadable) || errors.Is(why, runlane.ErrConfigurationInvalid))
 }
 
 // waitsForSlot reports a run for which a slot may be reserved: due, and without a slot. The tick recovers a running

@@ -29,8 +29,14 @@ func addBoundedCases(cases map[string]budgetCase) {
 			w.must(w.enter(0))
 			return w
 		}, func(w *world) *world { return w.succeed().handOver() }, nil},
-		"slot reserved":                       {waiting, reserved, nil},
-		"claim with a reservation":            {func(w *world) *world { return entered(bounded(w)) }, claimed, nil},
+		"slot reserved":            {waiting, reserved, nil},
+		"claim with a reservation": {func(w *world) *world { return entered(bounded(w)) }, claimed, nil},
+		"slot given back": {func(w *world) *world { return entered(bounded(w)) }, func(w *world) *world {
+			if !w.giveBack(w.store) {
+				w.Fatal("not given back")
+			}
+			return w
+		}, nil},
 		"success that frees a slot":           {executing, func(w *world) *world { return w.succeed() }, nil},
 		"bounded queue with room":             {bounded, func(w *world) *world { return claimed(entered(w).ack()).succeed() }, nil},
 		"bounded queue, saturated":            {bounded, func(w *world) *world { return claimed(reserved(w.must(w.enter(0))).ack()).succeed() }, nil},
@@ -47,6 +53,18 @@ func (w *world) claimSlot() *world {
 	w.Helper()
 	w.wantOutcome(w.claimFor(budgetLease, true), lane.Acquired)
 	return w
+}
+
+// giveBack releases the run's reservation.
+func (w *world) giveBack(s *Store) bool {
+	w.Helper()
+	released, err := s.ReleaseRunDispatch(w.step(), &lane.ReleaseDispatchCommand{
+		RunKey: w.key(), ExpiresAt: w.run.DispatchExpiresAt, At: w.now,
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return released
 }
 
 // handOver offers the slot that was just freed as core does.

@@ -269,6 +269,18 @@ func TestCondition_ASlotIsTakenOnlyAsItWasRead(t *testing.T) {
 	}
 }
 
+// Between the read of the slot and its deletion the run's worker claims it.
+func TestCondition_ASlotIsGivenBackOnlyAsItWasRead(t *testing.T) {
+	w := newWorld(t).bounded(1)
+	w = w.must(w.enter(reservation))
+	client := &interrupted{API: w.store.db.Client, before: func() {
+		w.rewrite(item.Key(w.item().HeldSlot().PK, w.item().HeldSlot().SK), "REMOVE #un", nil)
+	}}
+	if w.giveBack(New(client, w.store.db.Name, nil)) || w.standing(w.item().HeldSlot().PK, w.item().HeldSlot().SK) == nil {
+		t.Error("a claimed slot was given back")
+	}
+}
+
 // plant writes an item that the test has made.
 func (w *world) plant(it item.Item) {
 	w.Helper()

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
 	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -50,4 +51,26 @@ func (s *Store) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) 
 		&rows.Change{Transition: &c.Transition, Before: before, Initial: c.Outbox, Slot: slot},
 		choose,
 	)
+}
+
+// ReleaseRunDispatch implements lane.Storage. A wakeup that comes again finds the slot gone, so it is read before it is
+// deleted: a failed condition costs more.
+func (s *Store) ReleaseRunDispatch(ctx context.Context, c *lane.ReleaseDispatchCommand) (bool, error) {
+	run, err := s.readRun(ctx, c.RunKey)
+	until := rows.ToMillis(c.ExpiresAt)
+	if err != nil || run == nil || run.Slot == 0 || run.State() != runlane.StatusQueued || run.DispatchExpiresAt != until {
+		return false, err
+	}
+	slot := run.HeldSlot()
+	slot.Until = until
+	read, err := s.db.Get(ctx, "read slot", slot.PK, slot.SK)
+	if err != nil || !slot.Is(read) {
+		return false, err
+	}
+	result, err := s.db.Delete(ctx, "give slot back", read, slot.Unchanged())
+	if err != nil || result != ddb.Removed {
+		return false, err
+	}
+	s.offers.settled(run.Partition(), &rows.SlotChange{Delete: &slot}, rows.ToMillis(c.At))
+	return true, nil
 }

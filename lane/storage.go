@@ -82,6 +82,10 @@ type Storage interface {
 	// ReserveRunDispatch takes a slot, appends run.delivery_requested with the reservation and makes its outbox row, or
 	// tells which race was lost.
 	ReserveRunDispatch(ctx context.Context, c *ReserveCommand) (*Acquisition, error)
+	// ReleaseRunDispatch gives the slot of a queued run back before its reservation ends, and reports whether the run
+	// had it. The run stays as it is: no slot is reserved for it again before that end. Whoever claims it until then
+	// needs a free slot. A reservation that is not as in the command is left alone, a claimed slot too.
+	ReleaseRunDispatch(ctx context.Context, c *ReleaseDispatchCommand) (released bool, err error)
 	// ClaimRunLease commits run.lease_claimed (and run.started with it) when the run is runnable at c.At, or tells
 	// which race was lost: losing is an outcome, not an error.
 	ClaimRunLease(ctx context.Context, c *ClaimCommand) (*Acquisition, error)

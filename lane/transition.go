@@ -134,6 +134,15 @@ type ReserveCommand struct {
 	Outbox InitialOutbox
 }
 
+// ReleaseDispatchCommand names a reservation.
+type ReleaseDispatchCommand struct {
+	RunKey
+	// ExpiresAt is the reservation's end, as the run has it: no two reservations of a run end at one instant.
+	ExpiresAt time.Time
+	// At is the instant at which the slot becomes free.
+	At time.Time
+}
+
 // ClaimCommand carries run.lease_claimed, and run.started with it. A bounded run needs its reservation, or Slot.
 type ClaimCommand struct {
 	Transition

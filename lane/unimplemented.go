@@ -105,6 +105,11 @@ func (UnimplementedStorage) ReserveRunDispatch(context.Context, *ReserveCommand)
 	return nil, unsupported("ReserveRunDispatch")
 }
 
+// ReleaseRunDispatch answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ReleaseRunDispatch(context.Context, *ReleaseDispatchCommand) (bool, error) {
+	return false, unsupported("ReleaseRunDispatch")
+}
+
 // ClaimRunLease answers runlane.ErrCapabilityUnsupported.
 func (UnimplementedStorage) ClaimRunLease(context.Context, *ClaimCommand) (*Acquisition, error) {
 	return nil, unsupported("ClaimRunLease")

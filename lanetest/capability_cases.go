@@ -101,6 +101,9 @@ func capabilitiesHonest(t *testing.T, b *bundle) {
 		{"EnforcesQueueConcurrency", c.EnforcesQueueConcurrency, "ReserveRunDispatch", func() error {
 			return first(s.ReserveRunDispatch(ctx, &lane.ReserveCommand{Transition: run.Transition, At: noon}))
 		}},
+		{"EnforcesQueueConcurrency", c.EnforcesQueueConcurrency, "ReleaseRunDispatch", func() error {
+			return first(s.ReleaseRunDispatch(ctx, &lane.ReleaseDispatchCommand{RunKey: run.Key(), At: noon}))
+		}},
 		{
 			"EnforcesIdempotency",
 			c.EnforcesIdempotency,

@@ -96,6 +96,9 @@ func endedEverywhere(t *testing.T, b *bundle) {
 		"ListRunsNeedingCancellationFinalization": {has.LeasesRuns, func() error {
 			return first(s.ListRunsNeedingCancellationFinalization(ctx, due))
 		}},
+		"ReleaseRunDispatch": {has.EnforcesQueueConcurrency, func() error {
+			return first(s.ReleaseRunDispatch(ctx, &lane.ReleaseDispatchCommand{RunKey: b.key(run.ID), At: noon}))
+		}},
 		"ReleaseRunLease": {has.LeasesRuns, func() error {
 			return s.ReleaseRunLease(ctx, &lane.ReleaseCommand{RunKey: b.key(run.ID), LeaseToken: "x"})
 		}},

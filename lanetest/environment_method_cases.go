@@ -167,6 +167,12 @@ func (h *inhabited) probes() map[string]probe {
 		"ReserveRunDispatch": {has.EnforcesQueueConcurrency, lost(func() (*lane.Acquisition, error) {
 			return s.ReserveRunDispatch(ctx, h.Reserve(h.t, h.waitThere, noon, noon.Add(reservation), 1))
 		})},
+		"ReleaseRunDispatch": {has.EnforcesQueueConcurrency, func(t *testing.T) {
+			released := must(s.ReleaseRunDispatch(ctx, &lane.ReleaseDispatchCommand{
+				RunKey: lane.RunKey{Environment: h.elsewhere, RunID: h.waiting.ID}, ExpiresAt: noon, At: noon,
+			}))(t)
+			equal(t, "released", false, released)
+		}},
 		"ClaimRunLease": {has.LeasesRuns, lost(func() (*lane.Acquisition, error) {
 			return s.ClaimRunLease(ctx, h.Claim(h.t, h.queuedThere, noon, noon.Add(time.Minute), h.NewToken()))
 		})},

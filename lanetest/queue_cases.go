@@ -26,6 +26,7 @@ func queueCases() []storageCase {
 		},
 		{"AClaimNeedsItsReservationOrASlot", needsQueues, queueClaim},
 		{"AnExpiredReservationIsAnothersToTake", needsQueues, queueTakenOver},
+		{"AReservationIsGivenBackOnce", needsQueues, queueGivenBack},
 		{"ARunReusesItsOwnSlotAfterACrash", needsQueues, queueCrash},
 		{"ASlotIsNeverFreedByTimeWhileItsRunRuns", needsQueues, queueHeld},
 		{"EveryCommitThatEndsTheRunningStateFreesTheSlot", needsQueues, queueFreed},

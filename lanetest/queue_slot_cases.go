@@ -31,6 +31,38 @@ func queueTakenOver(t *testing.T, b *bundle) {
 	s.won("late claim with a slot that is free", s.take(first, end.Add(time.Hour), true))
 }
 
+func queueGivenBack(t *testing.T, b *bundle) {
+	s := b.limited(1)
+	at, end := noon.Add(time.Second), noon.Add(reservation)
+	release := func(run *runlane.Run, until time.Time) bool {
+		t.Helper()
+		return must(b.storage.ReleaseRunDispatch(b.ctx(), &lane.ReleaseDispatchCommand{
+			RunKey: b.key(run.ID), ExpiresAt: until, At: at,
+		}))(t)
+	}
+	first := s.won("reserve", s.reserve(s.waiting(noon, RunOptions{}), noon))
+	second := s.waiting(noon, RunOptions{})
+	equal(t, "a run without a reservation", false, release(second, time.Time{}))
+	equal(t, "another reservation", false, release(first, end.Add(time.Millisecond)))
+	s.wantFull("before it is given back", second, at)
+	equal(t, "given back", true, release(first, end))
+	equal(t, "the run that gave it back", first, b.get(first.ID))
+	equal(t, "given back again", false, release(first, end))
+
+	second = s.won("the next", s.reserve(second, at))
+	equal(t, "holders", runIDs(second), s.holders(second))
+	equal(t, "the slot of another", false, release(first, end))
+	s.wantOutcome("claim with a slot that is another's", s.take(first, at, true), lane.LostCapacity)
+	second = s.won("claim", s.take(second, at, false))
+	equal(t, "a claimed slot", false, release(second, at.Add(reservation)))
+	equal(t, "holders after the claim", runIDs(second), s.holders(second))
+	s.commit(second, at, Succeeded(second, nil))
+	s.wantOutcome("reserve before the reservation's end", s.reserve(first, at), lane.LostEligibility)
+	first = s.won("claim with a slot that is free", s.take(first, at, true))
+	s.commit(first, at, Succeeded(first, nil))
+	equal(t, "a run that has ended", false, release(first, end))
+}
+
 // docs/internals/layout.md, Slots: the dead worker's slot is its run's own, so recovery needs no free one.
 func queueCrash(t *testing.T, b *bundle) {
 	s := b.limited(1)

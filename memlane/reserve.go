@@ -39,6 +39,22 @@ func (s *Storage) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand
 	}))
 }
 
+// ReleaseRunDispatch gives a reserved slot back.
+func (s *Storage) ReleaseRunDispatch(ctx context.Context, c *lane.ReleaseDispatchCommand) (bool, error) {
+	if err := embedded.Ended(ctx); err != nil {
+		return false, err
+	}
+	h := s.lockAll()
+	defer h.unlock()
+	env := s.find(c.Environment)
+	e := env.run(c.RunID)
+	if e == nil || e.unpacked == nil || e.slot == nil || !e.known().Reserved(embedded.At(c.ExpiresAt)) {
+		return false, nil
+	}
+	env.freeSlot(e)
+	return true, nil
+}
+
 // claimSlot is the slot's part of a claim: whether the queue's limit lets the run start. Whether a reservation is over
 // is decided exactly at c.At; a storage that needs time for its commit has to end it earlier.
 func (env *environment) claimSlot(e *entry, c *lane.ClaimCommand) error {

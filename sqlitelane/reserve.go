@@ -1,6 +1,7 @@
 package sqlitelane
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/runlane/runlane-go/internal/embedded"
@@ -24,4 +25,24 @@ func (s *Storage) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand
 			return t.judgeRoom(e.partition(), c.Queue.Concurrency, todo, embedded.LostRace(lane.LostCapacity))
 		},
 	}))
+}
+
+// ReleaseRunDispatch gives a reserved slot back.
+func (s *Storage) ReleaseRunDispatch(
+	ctx context.Context, c *lane.ReleaseDispatchCommand,
+) (released bool, err error) {
+	if err := embedded.Ended(ctx); err != nil {
+		return false, err
+	}
+	err = s.write(ctx, func(t *tx) error {
+		e, err := s.look(t.Conn, c.Environment, c.RunID)
+		until := embedded.At(c.ExpiresAt)
+		if err != nil || e == nil || !e.known().Reserved(until) {
+			return err
+		}
+		held, err := t.Number("SELECT count(*) FROM slots WHERE run = ? AND until = ?", e.n, int64(until))
+		released = held > 0
+		return cmp.Or(err, t.Exec("DELETE FROM slots WHERE run = ? AND until = ?", e.n, int64(until)))
+	})
+	return released && err == nil, err
 }

@@ -162,6 +162,11 @@ func JudgeReservation(known *State, c *lane.ReserveCommand, wants func() (since 
 	return nil
 }
 
+// Reserved reports a queued run with a reservation that ends then.
+func (s *State) Reserved(until Millis) bool {
+	return s.Status == runlane.StatusQueued && until != Absent && s.DispatchExpiresAt == until
+}
+
 // Is reports the run that was created then: an id may be used again after pruning.
 func (s *State) Is(created Millis) bool { return s != nil && s.CreatedAt == created }
 

@@ -66,7 +66,7 @@ func (c *SlotChange) Writes() (members []item.Write, err error) {
 			if m.Before, err = Marshal(c.Before); err != nil {
 				return nil, err
 			}
-			m.Condition = c.Before.unchanged()
+			m.Condition = c.Before.Unchanged()
 		}
 		members = append(members, m)
 	}
@@ -83,8 +83,13 @@ func (c *SlotChange) Writes() (members []item.Write, err error) {
 	return members, nil
 }
 
-// unchanged is the condition that the slot is as it was read.
-func (i SlotItem) unchanged() item.Condition {
+// Is reports an item that is this slot.
+func (i SlotItem) Is(read item.Item) bool {
+	return item.TextOf(read["ru"]) == string(i.Run) && Millis(item.Number(read["un"])) == i.Until
+}
+
+// Unchanged is the condition that the slot is as it was read.
+func (i SlotItem) Unchanged() item.Condition {
 	held := item.Equal("ru", item.Text(string(i.Run)))
 	if i.Until == 0 {
 		return held.And(item.Condition{Text: "attribute_not_exists(#un)"})

@@ -16,7 +16,7 @@ func TestMember_ChangesNothing_IsACheck(t *testing.T) {
 	}
 	table := "runs"
 	write := members[0].Part(&table)
-	if write.Update != nil || write.ConditionCheck == nil || *write.ConditionCheck.ConditionExpression != slot.unchanged().Text {
+	if write.Update != nil || write.ConditionCheck == nil || *write.ConditionCheck.ConditionExpression != slot.Unchanged().Text {
 		t.Errorf("%+v", write)
 	}
 	later := slot

@@ -42,6 +42,15 @@ var exceptions = map[string]string{
 	"core.(*execution).Snapshots > core.(*execution).load":            versioned,
 	"core.(*execution).noteCheckpoint > core.(*execution).load":       versioned,
 
+	"core.(*execution).keptLimit > core.(*execution).load":    versioned,
+	"core.(*execution).lookFor > core.(*execution).keptLimit": versioned,
+
+	// Real time: a run's second reservation is made two minutes after its first.
+	"core.(*delivery).deliver > core.(*delivery).giveBackSlot":                           givenBack,
+	"core.(*delivery).giveBackSlot > core.(*Runtime).handOver":                           givenBack,
+	"core.(*delivery).giveBackSlot > lane.Storage.ReleaseRunDispatch":                    givenBack,
+	"dynamostore.(*Store).ReleaseRunDispatch > dynamostore/internal/ddb.(*Table).Delete": givenBack,
+
 	// Races: another process is faster between two requests of this process. The write that follows is one that scenarios come to.
 	"core.(*Runtime).announce > core.(*Runtime).reserveFreed":                  "a slot was freed after the trigger had found none",
 	"core.(*Runtime).reserveFreed > core.(*Runtime).reserveAndPublish":         "a slot was freed after the trigger had found none",
@@ -58,9 +67,11 @@ var exceptions = map[string]string{
 	"core.(*codedStorage).SendSignal > lane.Storage.SendSignal (3)":            "with a codec, a signal that ends a wait; without one it is the same call",
 	"core.(*batch).run > core.(*batch).run":                                    "the code of an item panicked; the others go on by the same calls",
 
-	"core.(*evaluation).claimFirst > core.(*evaluation).pass": passed,
-	"core.(*evaluation).fire > core.(*evaluation).pass":       passed,
-	"core.(*evaluation).pass > core.(*evaluation).put":        passed,
+	"core.(*evaluation).claimFirst > core.(*evaluation).pass":   passed,
+	"core.(*evaluation).fire > core.(*evaluation).pass":         passed,
+	"core.(*evaluation).pass > core.(*evaluation).put":          passed,
+	"core.(*evaluation).evaluate > core.(*evaluation).takeOver": tookOver,
+	"core.(*evaluation).takeOver > core.(*evaluation).put":      tookOver,
 
 	// Calls: what a scenario comes to by another way of the same calls.
 	"core.(*Runtime).CallRuns > core.(*Runtime).Trigger":                  "the trigger of an application, which has its scenarios",
@@ -151,6 +162,8 @@ const (
 	byClient   = "the write of a handler's attempt, which has its scenarios: between two requests of a client no process keeps anything"
 	ticksAlone = "the ticks of a worker"
 	passed     = "a process with a wrong clock completed a later occurrence; it is the write of a schedule's mark, as after every evaluation"
+	tookOver   = "a program with other times; it is the write of a schedule's mark, as after every evaluation"
+	givenBack  = "one deletion, which changes no run; time frees the slot otherwise"
 	halved     = "a damaged run among those to be asked: the same reading of fewer, and no run is damaged by a death"
 	versioned  = "the same write as before a step"
 	looked     = "the same move, of a row that the first look has left"

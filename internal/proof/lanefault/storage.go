@@ -131,6 +131,12 @@ func (s *faultyStorage) ReserveRunDispatch(ctx context.Context, c *lane.ReserveC
 	})
 }
 
+func (s *faultyStorage) ReleaseRunDispatch(ctx context.Context, c *lane.ReleaseDispatchCommand) (bool, error) {
+	return storageCall(ctx, s, "ReleaseRunDispatch", func() (bool, error) {
+		return s.Storage.ReleaseRunDispatch(ctx, c)
+	})
+}
+
 func (s *faultyStorage) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.Acquisition, error) {
 	return storageCall(ctx, s, "ClaimRunLease", func() (*lane.Acquisition, error) {
 		return s.Storage.ClaimRunLease(ctx, c)

@@ -15,6 +15,7 @@ const (
 	linearReserve = "reserve"
 	linearTake    = "take"   // a claim that takes a slot
 	linearFollow  = "follow" // a claim of a run that has its reservation
+	linearReturn  = "return" // gives a reservation back
 )
 
 // linearFull is the answer where no slot was free.
@@ -140,6 +141,9 @@ func goOn(c *linearClient, key string, id runlane.RunID) bool {
 	case run.Status.Terminal():
 		c.closes(id)
 		return false
+	case lane.ReservationActive(run, at) && !c.quiet && c.chance(0.2):
+		giveBack(c, key, run)
+		return true
 	case lane.ReservationActive(run, at) && !c.quiet && c.chance(0.6):
 		_, _ = claimWithSlot(c, key, run, linearFollow)
 		return true
@@ -169,6 +173,21 @@ func goOn(c *linearClient, key string, id runlane.RunID) bool {
 	}
 	c.closes(id)
 	return false
+}
+
+func giveBack(c *linearClient, key string, run *runlane.Run) {
+	_, _ = c.writes(
+		linearCall{Key: key, Kind: linearReturn, Run: run.ID, Round: c.round},
+		func(s lane.Storage) (linearAnswer, error) {
+			released, err := s.ReleaseRunDispatch(c.ctx(), &lane.ReleaseDispatchCommand{
+				RunKey: c.runKey(run.ID), ExpiresAt: run.DispatchExpiresAt, At: c.roundAt(),
+			})
+			if err == nil && !released {
+				return linearAnswer{Result: linearRefused}, nil
+			}
+			return linearAnswer{Result: linearDone}, err
+		},
+	)
 }
 
 // settleSlots ends every run. Then each partition has all its slots, and not one more.
@@ -211,6 +230,10 @@ func stepSlot(state any, call linearCall, answer linearAnswer) (bool, any) {
 	case linearFollow:
 		if fits = own >= 0 && !holders[own].held; fits {
 			holders[own].held = true
+		}
+	case linearReturn:
+		if fits = own >= 0 && !holders[own].held; fits {
+			holders = slices.Delete(holders, own, own+1)
 		}
 	case linearEnd:
 		if own >= 0 {

@@ -184,6 +184,12 @@ func (d *door) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) (
 	})
 }
 
+func (d *door) ReleaseRunDispatch(ctx context.Context, c *lane.ReleaseDispatchCommand) (bool, error) {
+	return reach(d, "ReleaseRunDispatch", string(c.RunID), func() (bool, error) {
+		return d.Storage.ReleaseRunDispatch(ctx, c)
+	})
+}
+
 func (d *door) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.Acquisition, error) {
 	return reach(d, "ClaimRunLease", d.touches(c.Projected), func() (*lane.Acquisition, error) {
 		return d.Storage.ClaimRunLease(ctx, c)

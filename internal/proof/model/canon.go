@@ -48,6 +48,12 @@ func (w *world) canonReader(s *state, p *process) {
 			*p = process{}
 		}
 		return
+	case p.op == opGiveBack: // what it knows of the run no more matters
+		*p = process{kind: p.kind, run: p.run, op: p.op, slot: p.slot, slots: p.slots}
+		if !p.slots && w.holds(returnsReserved) {
+			*p = process{}
+		}
+		return
 	case p.op > opMove:
 		if w.holds(moveCondition) && (!p.sequence || !p.marker) {
 			*p = process{}

@@ -18,6 +18,8 @@ func (w *world) commit(s *state, self int) (bad string, result int8) {
 		return "", w.move(s, self)
 	case p.op == opFlush:
 		return "", w.flush(s, self)
+	case p.op == opGiveBack:
+		return "", w.giveBack(s, self)
 	case !p.sequence && w.holds(sequence):
 		return "", lost
 	case run.status == terminal:

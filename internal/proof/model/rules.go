@@ -37,6 +37,7 @@ const (
 	slotByRun
 	claimTakesSlot
 	reserveDoubles
+	returnsReserved
 	ruleCount
 )
 
@@ -132,6 +133,10 @@ var ruleTexts = [ruleCount]explore.Rule{
 		Name:  "reserveDoubles",
 		Says:  "each reservation that ended unclaimed makes the next twice as long",
 		Alone: withoutDoubling,
+	},
+	returnsReserved: {
+		Name: "returnsReserved",
+		Says: "a slot is given back only as its run's reservation has it (Slots)",
 	},
 }
 

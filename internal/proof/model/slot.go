@@ -127,6 +127,17 @@ func (w *world) free(s *state, r int8, self int) {
 	run.slot = 0
 }
 
+// giveBack frees a reserved slot and leaves the run as it is.
+func (w *world) giveBack(s *state, self int) int8 {
+	p := s.processes[self]
+	if !p.slots && w.holds(returnsReserved) {
+		return lost
+	}
+	s.put(p.slot-1, self, slot{})
+	s.processes[self] = process{}
+	return committed
+}
+
 // take puts the chosen slot into the run's hands.
 func (w *world) take(s *state, r int8, self int, p *process, until int8) {
 	if run := &s.runs[r]; run.slot != 0 && run.slot != p.slot {

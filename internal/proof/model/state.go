@@ -53,6 +53,7 @@ const (
 	opReserve   // run.delivery_requested with a reservation
 	opRecover   // an expired running run without a slot: made queued, into d
 	opFlush     // claim of the outbox row
+	opGiveBack  // the slot of a reserved run that is not executed here
 	opMove
 )
 

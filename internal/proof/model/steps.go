@@ -167,6 +167,14 @@ func (w *world) wake(s *state, r int8, emit emitter) bool {
 	if w.loss {
 		emit(label{"wakeup lost", r}, gone, "")
 	}
+	if i := w.vacant(s); i >= 0 && w.strangers && run.status == queued && run.slot != 0 && run.reserved > 0 {
+		t := *s
+		t.processes[i] = process{
+			kind: bridge, run: r, op: opGiveBack, slot: run.slot,
+			slots: s.slots[run.slot-1] == slot{r + 1, run.reserved},
+		}
+		emit(label{"wakeup, which stays: " + opName(t.processes[i]), r}, t, "")
+	}
 	early := (run.status == waiting || run.status == scheduled) && run.runAt > 0
 	for _, skew := range w.skews() {
 		decided := w.deliver(s, r, false, skew, room[:0])

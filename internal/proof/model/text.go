@@ -12,7 +12,7 @@ func opName(p process) string {
 	return [...]string{
 		"nothing", "claim and start", "fail: abandoned too often", "finish the cancellation", "request a delivery",
 		"request a delivery again",
-		"reserve a slot", "make it queued, into d", "claim the outbox row", "",
+		"reserve a slot", "make it queued, into d", "claim the outbox row", "give the slot back", "",
 	}[p.op]
 }
 

@@ -19,6 +19,7 @@ type world struct {
 	skew             bool // each reader may be one unit ahead
 	stops            bool // workers and publishers may stop too
 	windows          bool // claims read first what is at or above the limit, then some numbers below it
+	strangers        bool // processes that give the slot of a run back which they do not execute
 	folded           bool // commit, send and mark in one step
 	mixed            bool // a deployment meets commits with the old limit
 	doubling         bool // reserveDoubles is followed: multiplies states, see livelock.go
@@ -105,6 +106,8 @@ func worlds() []*world {
 			folded:     true,
 			windows:    true,
 		},
+		{name: "bounded, given back", runs: 2, processes: 2, limits: []int8{1}, loss: true, strangers: true},
+		{name: "lowered, given back", runs: 2, processes: 2, limits: []int8{2, 1}, strangers: true, folded: true},
 		{name: "limit lowered to 1", runs: 2, processes: 2, limits: []int8{2, 1}, loss: true, folded: true},
 		{name: "old limit in flight", runs: 2, processes: 2, limits: []int8{2, 1}, mixed: true, folded: true},
 		{name: "clocks apart", runs: 2, processes: 2, limits: []int8{1}, skew: true, loss: true},

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,6 +26,12 @@ func queueScenarios() []scenario {
 		{"a due run of a bounded queue is dispatched within one tick", needsSlots, queueDelayed, false},
 		{"a wakeup later than its reservation takes a slot itself", needsSlots, queueLateWakeup, false},
 		{"reservations without a claim double up to an hour", needsSlots, queueDoubles, false},
+		{
+			"a run that no one executes gives its slot back once it has had its time",
+			needsSlots,
+			queueGivesBack,
+			false,
+		},
 		{"a wakeup that finds no slot leaves the run waiting for one", needsSlots, queueFull, false},
 		{
 			"a limit that is raised, lowered or removed holds from the next deployment on",
@@ -290,6 +297,46 @@ func queueDoubles(t *testing.T, h Harness) {
 		}
 	}
 	s.wantStatus(s.execute(run), runlane.StatusSucceeded)
+}
+
+func queueGivesBack(t *testing.T, h Harness) {
+	task, handler := limited(1, nil, succeed)
+	unknown, executes := job("scenario.unknown", &runlane.TaskOptions[jobPayload]{Queue: handler.Task.Queue}, succeed)
+	s := newScene(t, h, handler)
+	handBack := func(run *runlane.Run) {
+		t.Helper()
+		_, err := s.rt.ExecuteDelivery(s.Context(), s.wakeup(run), nil)
+		s.wantCode(err, runlane.ErrTaskNotFound)
+	}
+	stuck := s.trigger(unknown.With(jobPayload{}), nil)
+	handBack(stuck)
+	waiting := s.trigger(task.With(jobPayload{}), nil)
+	s.wantSent("the first reservation keeps its slot", stuck)
+	s.must(errorOf(s.rt.Runs().Cancel(s.Context(), waiting.ID, nil)))
+	s.clock.Advance(runlane.DefaultDispatchTimeout + time.Minute)
+	s.tick()
+	s.wantSent("reserved again", stuck)
+
+	reserved := s.get(stuck.ID)
+	waiting = s.trigger(task.With(jobPayload{}), nil)
+	handBack(stuck)
+	s.wantSent("the slot that was given back", waiting)
+	e, err := s.rt.Runs().Explain(s.Context(), stuck.ID)
+	s.must(err)
+	if !strings.Contains(e.Next, "gave its slot to the next run") {
+		t.Errorf("explained as %s", e.Next)
+	}
+	handBack(stuck)
+	s.execute(waiting)
+	s.tick()
+	s.wantSent("nothing: it had its turn")
+	s.sameAsStored(reserved)
+
+	s.options.Handlers = append(s.options.Handlers, executes)
+	able, _ := s.second()
+	result, err := able.ExecuteDelivery(s.Context(), s.wakeup(stuck), nil)
+	s.must(err)
+	s.wantStatus(result.Run, runlane.StatusSucceeded)
 }
 
 func queueFull(t *testing.T, h Harness) {
