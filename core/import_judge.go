@@ -84,11 +84,15 @@ func judgeImport(from io.Reader, limits lane.OutputChecker) (*importPlan, error)
 }
 
 func badImport(cause error, format string, args ...any) error {
+	what, hint := fmt.Sprintf(format, args...), "give a whole file that \"export\" of this version, or of an older one, wrote"
+	if e, ok := asError(cause); ok {
+		what += ": " + e.Message
+		if e.Hint != "" {
+			hint = e.Hint
+		}
+	}
 	return &runlane.Error{
-		Code:    runlane.ErrValidationFailed,
-		Message: fmt.Sprintf(format, args...) + ": nothing was written",
-		Hint:    "give a whole file that \"export\" of this version, or of an older one, wrote",
-		Cause:   cause,
+		Code: runlane.ErrValidationFailed, Message: what + "; nothing was written", Hint: hint, Cause: cause,
 	}
 }
 

@@ -314,7 +314,7 @@ func TestImport_WhatTheStorageHasNoRoomFor_WritesNothing(t *testing.T) {
 	l.Storage = cramped{l.Storage}
 	to := openStranger(t, l)
 	_, err := to.Import(t.Context(), bytes.NewReader(file.Bytes()))
-	if !errors.Is(err, runlane.ErrValidationFailed) || !strings.Contains(err.Error(), "nothing was written") {
+	if !errors.Is(err, runlane.ErrValidationFailed) || !strings.Contains(err.Error(), "the payload is too large; nothing was written") {
 		t.Errorf("%v", err)
 	}
 	for run, err := range to.Runs().All(t.Context(), nil) {
