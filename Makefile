@@ -12,8 +12,8 @@ GO ?= go
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 
-# Separate modules, so that only who imports them requires SQLite, or the SDK of MCP: `./...` in the root does not reach them.
-MODULES := sqlitelane mcp cmd/runlane examples/webhooks/cmd/demo examples/worker examples/killed
+# Separate modules, so that only who imports them requires SQLite, or the SDK of MCP; spec is outside the gate. `./...` in the root does not reach them.
+MODULES := sqlitelane mcp spec cmd/runlane examples/webhooks/cmd/demo examples/worker examples/killed
 
 BUSY ?= 4
 CASES ?=
@@ -178,9 +178,9 @@ bench-peers: ## The embedded lane beside River, asynq, SQLite and a channel. Ski
 
 .PHONY: model
 model: ## The protocols, state by state, up to 10⁶ states a world; each rule taken out once. MODEL=-full has no cut-off but memory.
-	@$(GO) run ./internal/proof/model $(MODEL)
-	@$(GO) run ./internal/proof/model -mutations -states 300000
-	@$(GO) run ./internal/proof/model -latency
+	@$(GO) -C spec run . $(MODEL)
+	@$(GO) -C spec run . -mutations -states 300000
+	@$(GO) -C spec run . -latency
 
 .PHONY: chaos
 chaos: ## Everything breaks for CHAOS (30m) on local AWS, then every run is accounted for. SEED repeats a plan.

@@ -3,7 +3,7 @@ package waits
 import (
 	"math/bits"
 
-	"github.com/runlane/runlane-go/internal/proof/model/explore"
+	"github.com/runlane/runlane-go/spec/explore"
 )
 
 // condition says after which ends a node runs.

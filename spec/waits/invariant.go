@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/runlane/runlane-go/internal/proof/model/explore"
+	"github.com/runlane/runlane-go/spec/explore"
 )
 
 // Check is what holds in every state.

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/runlane/runlane-go/internal/proof/model/explore"
+	"github.com/runlane/runlane-go/spec/explore"
 )
 
 // longestRecovery is within how many units of time every run has ended once faults end.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/runlane/runlane-go/internal/proof/model/explore"
+	"github.com/runlane/runlane-go/spec/explore"
 )
 
 // circle asks, where nothing fails and every wakeup takes equally long, whether a world can end and whether it can go

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/runlane/runlane-go/internal/proof/model/explore"
+	"github.com/runlane/runlane-go/spec/explore"
 )
 
 const (

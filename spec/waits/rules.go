@@ -1,6 +1,6 @@
 package waits
 
-import "github.com/runlane/runlane-go/internal/proof/model/explore"
+import "github.com/runlane/runlane-go/spec/explore"
 
 // The rules of the protocol: signals and waits, records, children, flows.
 const (

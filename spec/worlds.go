@@ -1,6 +1,6 @@
 package main
 
-import "github.com/runlane/runlane-go/internal/proof/model/explore"
+import "github.com/runlane/runlane-go/spec/explore"
 
 // world is a small world: what there is, what may happen, and which rules hold.
 type world struct {

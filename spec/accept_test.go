@@ -1,10 +1,6 @@
 package main
 
-import (
-	"testing"
-
-	"github.com/runlane/runlane-go/internal/proof/model/explore"
-)
+import "github.com/runlane/runlane-go/spec/explore"
 
 // acceptor follows what is seen of a real engine: the states in which the model may be, given everything seen so far.
 type acceptor struct {
@@ -92,33 +88,4 @@ func (a *acceptor) accepts(to state) bool {
 	}
 	a.now = next
 	return len(next.States) > 0
-}
-
-func TestAcceptor_StepsThatAreNone_AreRefused(t *testing.T) {
-	t.Parallel()
-	triggered := state{runs: [maxRuns]item{{status: queued, kind: deliverable, row: claimed, rowAt: claimFor}}}
-	for name, change := range map[string]func(r *item){
-		"into x without a dead row":      func(r *item) { r.kind = deadLetter },
-		"running with its row":           func(r *item) { r.status, r.lease = running, leaseFor },
-		"the end, still in due":          func(r *item) { r.status, r.row, r.rowAt, r.kind = waiting, noRow, 0, deliverable },
-		"published and parked in one":    func(r *item) { r.row, r.rowAt, r.kind, r.at = published, redeliverIn, parked, redeliverIn },
-		"a lease longer than leases are": func(r *item) { *r = item{status: running, kind: deliverable, lease: leaseFor + 1} },
-	} {
-		a := newAcceptor(worlds()[0])
-		if !a.accepts(triggered) {
-			t.Fatal("a trigger is refused")
-		}
-		to := triggered
-		change(&to.runs[0])
-		if a.accepts(to) {
-			t.Errorf("accepted: %s", name)
-		}
-	}
-	a := newAcceptor(worlds()[0])
-	sent := triggered
-	sent.runs[0].row, sent.runs[0].rowAt = published, redeliverIn
-	begun := state{runs: [maxRuns]item{{status: running, kind: deliverable, lease: leaseFor}}}
-	if !a.accepts(triggered) || !a.accepts(sent) || !a.accepts(begun) {
-		t.Error("trigger, acknowledgement and claim are refused")
-	}
 }

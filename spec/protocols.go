@@ -1,8 +1,8 @@
 package main
 
 import (
-	"github.com/runlane/runlane-go/internal/proof/model/explore"
-	"github.com/runlane/runlane-go/internal/proof/model/waits"
+	"github.com/runlane/runlane-go/spec/explore"
+	"github.com/runlane/runlane-go/spec/waits"
 )
 
 // protocols are what is modeled. Names of worlds and rules are of one only.

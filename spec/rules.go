@@ -1,6 +1,6 @@
 package main
 
-import "github.com/runlane/runlane-go/internal/proof/model/explore"
+import "github.com/runlane/runlane-go/spec/explore"
 
 // rule is one sentence of the design that can be taken out.
 type rule uint8

@@ -29,7 +29,7 @@ func source(t *testing.T, path string) *ast.File {
 func TestMarkerKinds_AreThoseOfTheStore(t *testing.T) {
 	t.Parallel()
 	letters := map[string]string{}
-	ast.Inspect(source(t, "../../../dynamostore/internal/rows/marker.go"), func(n ast.Node) bool {
+	ast.Inspect(source(t, "../dynamostore/internal/rows/marker.go"), func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok || len(spec.Values) != 1 {
 			return true
@@ -58,7 +58,7 @@ func TestScanKinds_AreThoseOfTheStore(t *testing.T) {
 	t.Parallel()
 	stages := map[string]int8{"Finalizing": finalizing, "Delivering": delivering, "Publishing": publishing, "Redelivering": redelivering}
 	seen := 0
-	ast.Inspect(source(t, "../../../dynamostore/internal/rows/classify.go"), func(n ast.Node) bool {
+	ast.Inspect(source(t, "../dynamostore/internal/rows/classify.go"), func(n ast.Node) bool {
 		pair, ok := n.(*ast.KeyValueExpr)
 		if !ok {
 			return true
