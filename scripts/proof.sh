@@ -17,7 +17,7 @@ crash     | 5 | aws | go test ./internal/proof/crashtest && go -C sqlitelane tes
 chaos     | 4 | aws | make chaos CHAOS=3m
 load      | 4 | aws | go test ./internal/proof/loadtest
 lambda    | 6 | aws | go test ./internal/proof/lambdatest/...
-model     | 4 | aws | go -C spec test ./... && make model
+model     | 4 | no  | go -C spec test ./... && make model
 mutation  | 6 | aws | go test ./internal/proof/mutation && make mutation
 fuzz      | 5 | no  | make fuzz FUZZ=2000
 e2e       | 6 | aws | make e2e
