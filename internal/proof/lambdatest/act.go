@@ -62,6 +62,19 @@ type Entry struct {
 	Process int
 }
 
+// Write adds a line to the ledger, in one write, so that lines of different processes stay whole.
+func (e Entry) Write(ledger string) error {
+	file, err := os.OpenFile(ledger, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(file, "%s %d %d\n", e.Name, e.Attempt, e.Process)
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	return err
+}
+
 // ReadLedger returns the entries in the order in which they were written. No file is an empty ledger.
 func ReadLedger(ledger string) ([]Entry, error) {
 	text, err := os.ReadFile(ledger)
