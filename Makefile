@@ -117,7 +117,7 @@ validate: ## The deployment template, and how Terraform and the CDK deploy it, b
 
 .PHONY: smoke-aws
 smoke-aws: ## Checks a deployment in an account with a few runs of each kind in every queue, then removes them. STACK=name, a program's own TASK=id PAYLOAD=json
-	@$(GO) run ./internal/proof/smoke -stack '$(STACK)' $(if $(TASK),-task '$(TASK)') $(if $(PAYLOAD),-payload '$(PAYLOAD)') $(if $(RETRIED),-retried '$(RETRIED)') \
+	@$(GO) run ./internal/proof/e2e smoke -stack '$(STACK)' $(if $(TASK),-task '$(TASK)') $(if $(PAYLOAD),-payload '$(PAYLOAD)') $(if $(RETRIED),-retried '$(RETRIED)') \
 	  $(if $(MEMORY),-memory '$(MEMORY)')
 
 .PHONY: local-up
@@ -126,15 +126,15 @@ local-up: ## Starts local AWS on loopback and writes .local/env.
 
 .PHONY: local-deploy
 local-deploy: ## Deploys template.yaml to local AWS and ticks each minute until Ctrl-C. Needs local AWS without Docker.
-	@scripts/with-local-aws.sh --keep $(GO) run ./localstack/deploy $(if $(PROJECT),-folder $(abspath $(PROJECT)) -name $(notdir $(abspath $(PROJECT)))) $(PARAMETERS)
+	@scripts/with-local-aws.sh --keep $(GO) run ./internal/proof/e2e deploy $(if $(PROJECT),-folder $(abspath $(PROJECT)) -name $(notdir $(abspath $(PROJECT)))) $(PARAMETERS)
 
 .PHONY: tryout
 tryout: ## What a new user does, from an empty folder to a changed program on local AWS: seconds and edited files of each step.
-	@scripts/with-local-aws.sh --keep $(GO) run ./internal/tools/tryout
+	@scripts/with-local-aws.sh $(GO) test -count=1 -v -tags e2e -timeout 40m -run TestTryout ./internal/proof/e2e
 
 .PHONY: e2e
 e2e: ## template.yaml deployed to local AWS, with its event source mappings, updated, rolled back and restored: about five minutes.
-	@scripts/with-local-aws.sh $(GO) test -count=1 -tags e2e -timeout 40m ./internal/proof/e2e ./infra
+	@scripts/with-local-aws.sh $(GO) test -count=1 -tags e2e -timeout 40m -skip 'TestTryout|TestChaos|TestLoad|TestCheck_' ./internal/proof/e2e ./infra
 
 .PHONY: local-down
 local-down: ## Stops what local-up started here, and nothing else.
@@ -192,7 +192,7 @@ soak: ## Random lives on DynamoDB for SOAK (4h): a line each ten minutes; a fail
 
 .PHONY: load
 load: ## The load cases in full: about ten minutes.
-	@scripts/with-local-aws.sh $(GO) test -count=1 -v -timeout 30m ./internal/proof/loadtest -load full
+	@scripts/with-local-aws.sh $(GO) test -count=1 -v -timeout 30m -run TestLoad ./internal/proof/e2e -full
 
 .PHONY: bench
 bench: build bench-programs ## Every figure beside its target. BENCH=quick takes minutes; BENCH_AGAINST=FILE compares.

@@ -2,7 +2,7 @@
 # Usage: chaos.sh [DURATION [SEED]]
 #        chaos.sh --emulator
 #
-# Breaks local AWS and the functions for DURATION (30m unless given) and accounts for every run: internal/proof/chaos. SEED repeats the plan
+# Breaks local AWS and the functions for DURATION (30m unless given) and accounts for every run: internal/proof/e2e. SEED repeats the plan
 # of an earlier run. Called with local AWS already behind it: see with-local-aws.sh. DynamoDB Local is the test's own.
 #
 # --emulator prints two lines: the path of java, and the folder of DynamoDB Local that localstack/prepare.sh has made; where only
@@ -49,4 +49,4 @@ if [ "${1:-}" = --emulator ]; then
   emulator
   exit
 fi
-exec go test -count=1 -v -timeout 0 -run '^TestChaos$' ./internal/proof/chaos -args -chaos "${1:-30m}" -seed "${2:-0}"
+exec go test -count=1 -v -timeout 0 -run '^TestChaos$' ./internal/proof/e2e -args -chaos "${1:-30m}" -seed "${2:-0}"

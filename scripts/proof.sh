@@ -15,14 +15,14 @@ localstack| 8 | aws | go test ./localstack/... && go test -tags proof -run TestC
 lives     | 3 | aws | go test ./internal/proof/lives && go -C sqlitelane test -tags proof -run TestLives .
 crash     | 5 | aws | go test ./internal/proof/crashtest && go -C sqlitelane test -tags proof -run 'TestCrash|TestPowerLoss' .
 chaos     | 4 | aws | make chaos CHAOS=3m
-load      | 4 | aws | go test ./internal/proof/loadtest
+load      | 4 | aws | go test -run TestLoad ./internal/proof/e2e
 lambda    | 6 | aws | go test ./internal/proof/lambdatest/...
 model     | 4 | no  | go -C spec test ./... && make model
 mutation  | 6 | aws | go test ./internal/proof/mutation && make mutation
 fuzz      | 5 | no  | make fuzz FUZZ=2000
 e2e       | 6 | aws | make e2e
 tryout    | 3 | aws | make tryout
-template  | 3 | aws | make build validate && go test ./internal/proof/samtemplate ./internal/proof/smoke
+template  | 3 | aws | make build validate && go test ./internal/proof/samtemplate && go test -run TestCheck_ ./internal/proof/e2e
 costs     | 3 | aws | go test ./internal/tools/costs
 documents | 4 | aws | go test ./internal/tools/docstest ./internal/tools/runbook
 console   | 3 | aws | make test-console && make demo CONSOLE=once

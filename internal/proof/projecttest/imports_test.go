@@ -104,7 +104,7 @@ var importRules = []importRule{
 	}},
 	{"infra/...", []string{"$gostd", awsSDK, smithy}},
 	{"localstack/...", []string{
-		"$gostd", module + "/infra$", module + "/internal/tools/deployment$", module + "/internal/tools/freeport$", awsSDK, smithy,
+		"$gostd", module + "/infra$", module + "/internal/tools/freeport$", awsSDK, smithy,
 	}},
 	{"lanetest/...", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/proof/lanefault$", module + "/internal/proof/patience$",
