@@ -3,7 +3,7 @@ package sqlitelane_test
 import (
 	"testing"
 
-	"github.com/runlane/runlane-go/internal/proof/linear"
+	"github.com/runlane/runlane-go/internal/proof/lives/linear"
 	"github.com/runlane/runlane-go/lane"
 )
 

@@ -34,9 +34,6 @@ func (c Condition) Log() bool { return strings.HasPrefix(c.SK, "log:") }
 // Slot reports a slot of a queue.
 func (c Condition) Slot() bool { return strings.Contains(c.PK, ":slot:") }
 
-// Row reports an outbox row, which is in its log item.
-func (c Condition) Row() bool { return strings.HasPrefix(c.Clause, "#dl[") }
-
 // About reports a condition on the attribute.
 func (c Condition) About(attribute string) bool {
 	return strings.HasPrefix(c.Clause, "#"+attribute+" = ") ||
@@ -45,17 +42,6 @@ func (c Condition) About(attribute string) bool {
 
 // Absent reports the condition that there is no item.
 func (c Condition) Absent() bool { return c.Clause == "attribute_not_exists(#pk)" }
-
-// Frees reports the end of an item in a transaction.
-func (c Condition) Frees() bool { return c.Doing == "delete" }
-
-// Marks reports an update that removes attributes.
-func (c Condition) Marks() bool { return strings.Contains(c.Doing, "REMOVE") }
-
-// Unguarded is a client like the given one, which makes the chosen conditions always true.
-func Unguarded(client *dynamodb.Client, removed func(Condition) bool) *dynamodb.Client {
-	return dynamodb.New(client.Options(), rewriting("Unguarded", func(w *write) { w.weaken(removed) }))
-}
 
 // write is one write of a request: what a decorator may change of it. Fields are nil where a kind of write has none.
 type write struct {

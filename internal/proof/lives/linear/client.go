@@ -79,16 +79,12 @@ func (c *linearClient) do(
 	}
 	if err == nil {
 		if c.o.LosesAnswers && doubtful(call, answer) {
-			if call.Kind == linearReplace {
-				c.recordReplaced(call, answer, began)
-				return answer, true
-			}
 			c.record(call, linearAnswer{Result: linearUnknown}, began)
 			return answer, true
 		}
 		c.record(call, answer, began)
-		once := call.Kind == linearReset || call.Kind == linearClaimRow // these do more when they are called again
-		if changes && !once && !c.quiet && answer.Result == linearDone && c.chance(linearTwice) {
+		if changes && call.Kind != linearReset && // which does more when it is called again
+			!c.quiet && answer.Result == linearDone && c.chance(linearTwice) {
 			c.deliverLater(later)
 		}
 		return answer, true
@@ -107,10 +103,9 @@ func (c *linearClient) do(
 // doubtful are answers for which a storage reads its data and may find what its own lost request wrote.
 func doubtful(call linearCall, answer linearAnswer) bool {
 	switch call.Kind {
-	case linearReset, linearTell: // that an end was told does not say by whom
+	case linearReset:
 		return true
-	case linearClaimRow, linearPublish, linearFail, linearReplace, linearSend, linearStart,
-		linearRetry, linearCancel, linearMake:
+	case linearStart, linearRetry, linearCancel, linearMake:
 		return answer.Result != linearDone
 	default:
 		return false
@@ -152,16 +147,6 @@ func (c *linearClient) record(call linearCall, answer linearAnswer, began int64)
 		c.open = append(c.open, len(c.operations))
 	}
 	c.add(call, answer, began, ended)
-}
-
-// recordReplaced records an answer that tells another record than the call's: that one was there before the answer. The
-// call's own may have been kept before it, or was refused.
-func (c *linearClient) recordReplaced(call linearCall, answer linearAnswer, began int64) {
-	ended := c.moment.Add(1)
-	c.guard.Lock()
-	defer c.guard.Unlock()
-	c.add(call, linearAnswer{Result: linearUnknown}, began, ended)
-	c.add(linearCall{Key: call.Key, Kind: linearRead, Quiet: call.Quiet}, answer, began, ended)
 }
 
 func (c *linearClient) add(call linearCall, answer linearAnswer, began, ended int64) {

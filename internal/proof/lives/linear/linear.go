@@ -29,21 +29,13 @@ const (
 	// Slots: a partition of a bounded queue never has more runs with a slot than its limit, and loses none of its
 	// slots.
 	Slots Subject = "slot count"
-	// Outbox: one publisher owns an outbox row, and only its mark counts.
-	Outbox Subject = "outbox claims"
-	// Records: the first record of a name is told to all, and a checkpoint is the latest.
-	Records Subject = "records of runs"
-	// Mail: the first signal of a name and an id is the one, and each that is there is counted once.
-	Mail Subject = "signals to runs"
-	// Ends: each end of a call is counted once.
-	Ends Subject = "ends of calls"
 	// Flows: each version of a flow has one successor, and runs are made in the round of an open one alone.
 	Flows Subject = "changes of flows"
 )
 
 // Subjects are all subjects.
 func Subjects() []Subject {
-	return []Subject{Singleton, Idempotency, Lease, Slots, Outbox, Records, Mail, Ends, Flows}
+	return []Subject{Singleton, Idempotency, Lease, Slots, Flows}
 }
 
 // Options size a history. nil and zero fields mean the defaults.
@@ -59,9 +51,8 @@ type Options struct {
 	Keys int
 	// LosesAnswers as in lanetest.StorageHarness: requests below the storage fail on purpose with their outcome
 	// unknown. A storage may then refuse a command that its own lost request already carried out, if another client has
-	// changed the data since. So the refusal of a mark, of a reset or of an outbox claim proves nothing, and neither
-	// does a reset that found the key free. Nor does any answer about an end that is told: another client may have told
-	// it.
+	// changed the data since. So the refusal of a reset or of a change to a flow proves nothing, and neither does a
+	// reset that found the key free.
 	LosesAnswers bool
 	// Patience is how long the check of one history may take. Defaults to 20 seconds. A longer one is a failure.
 	Patience time.Duration
@@ -187,9 +178,6 @@ func Check(t testing.TB, storages []lane.Storage, subject Subject, o *Options) *
 		t.Fatalf("no history of %q over %d storages", subject, len(storages))
 	}
 	options := o.orDefaults()
-	if subject == Ends && options.LosesAnswers {
-		options.Keys *= 2 // no answer about a tell proves anything then: the search grows with those of a key
-	}
 	h := newLinearHistory(t, storages, options)
 	h.run(about)
 	v := &Verdict{

@@ -39,10 +39,6 @@ var linearSubjects = map[Subject]linearSubject{
 	Idempotency: idempotencySubject(),
 	Lease:       leaseSubject(),
 	Slots:       slotSubject(),
-	Outbox:      outboxSubject(),
-	Records:     recordSubject(),
-	Mail:        mailSubject(),
-	Ends:        endSubject(),
 	Flows:       flowSubject(),
 }
 
@@ -123,7 +119,6 @@ type linearHistory struct {
 	raw       []lane.Storage // one for each process
 	processes []lane.Storage // the same, whose calls go wrong
 	plan      *lanefault.Plan
-	rows      map[string]string        // ids of outbox rows, by key
 	runs      map[string]runlane.RunID // by key
 	moment    atomic.Int64
 	ticks     atomic.Int64
@@ -168,7 +163,6 @@ func newLinearHistory(t testing.TB, storages []lane.Storage, o Options) *linearH
 			lanefault.Rule{Kind: lanefault.Before, Rate: linearNever},
 			lanefault.Rule{Kind: lanefault.Conflict, Rate: linearRefusal},
 		),
-		rows:  map[string]string{},
 		runs:  map[string]runlane.RunID{},
 		known: map[runlane.RunID]*runlane.Run{},
 	}
