@@ -201,6 +201,7 @@ func (l *life) look() {
 	}
 	l.checkStorage(false)
 	l.checkTogether()
+	l.checkScans()
 	l.pruning = false
 }
 
