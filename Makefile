@@ -97,7 +97,7 @@ demo-aws: ## The same through DynamoDB and SQS on local AWS, left running.
 .PHONY: demo-front
 demo-front: ## The same behind a front that answers as DynamoDB does: conflicts, late reads, lost answers.
 	@$(build_demo)
-	@RUNLANE_LANE=aws: scripts/with-local-aws.sh --keep $(GO) run ./internal/proof/ddbfault/behindfront bin/demo
+	@RUNLANE_LANE=aws: scripts/with-local-aws.sh --keep $(GO) run ./internal/proof/fault/behindfront bin/demo
 
 .PHONY: demo-polyglot
 demo-polyglot: ## Workers in Go, Python and TypeScript and their server complete 2,000 runs while one of the four is killed each second. Needs Go, Python, Node.

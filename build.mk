@@ -38,9 +38,9 @@ $(LAMBDA_ROLES:%=lambda-zip-%): lambda-zip-%:
 # Compared with a function without anything of this project; what a record costs is that of a handler which does nothing.
 .PHONY: bench-programs
 bench-programs: ## What the functions are compared with.
-	@CGO_ENABLED=0 $(GO) build $(LAMBDA_FLAGS) -o bin/native/hello ./internal/proof/lambdatest/testdata/hello
-	@CGO_ENABLED=0 $(GO) build $(LAMBDA_FLAGS) -o bin/native/noop ./internal/proof/lambdatest/bench/testdata/noop
+	@CGO_ENABLED=0 $(GO) build $(LAMBDA_FLAGS) -o bin/native/hello ./internal/proof/e2e/lambdatest/testdata/hello
+	@CGO_ENABLED=0 $(GO) build $(LAMBDA_FLAGS) -o bin/native/noop ./internal/proof/e2e/lambdatest/bench/testdata/noop
 
 .PHONY: bench-functions
 bench-functions: build bench-programs ## Size, start, memory and processor time of the functions, against their limits.
-	@scripts/with-local-aws.sh $(GO) run ./internal/proof/lambdatest/bench
+	@scripts/with-local-aws.sh $(GO) run ./internal/proof/e2e/lambdatest/bench

@@ -7,7 +7,7 @@ import (
 	_ "time/tzdata" // the tests' zones, wherever they run
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/internal/proof/race"
+	"github.com/runlane/runlane-go/internal/proof/scenarios/patience"
 )
 
 // The oracle reads no expression and does no search: it looks at a local clock once a minute, for the whole time in question, and
@@ -236,7 +236,7 @@ func TestCron_TenYearsOfEveryCaseAgreeWithTheOracle(t *testing.T) {
 	after, until := time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	days := int(until.Sub(start)/day) + 3
 	zones := goldenZones
-	if race.Enabled {
+	if patience.Race {
 		zones = []string{"Australia/Lord_Howe"}
 	}
 	for _, name := range zones {

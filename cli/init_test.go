@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/runlane/runlane-go/cli"
-	"github.com/runlane/runlane-go/internal/proof/samtemplate"
+	"github.com/runlane/runlane-go/internal/proof/e2e/samtemplate"
 )
 
 // initProject calls init with this checkout as the module's source.

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/runlane/runlane-go/cli"
-	"github.com/runlane/runlane-go/internal/proof/samtemplate"
+	"github.com/runlane/runlane-go/internal/proof/e2e/samtemplate"
 )
 
 // newProject is a project as init writes it.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go/cli"
-	"github.com/runlane/runlane-go/internal/proof/patience"
+	"github.com/runlane/runlane-go/internal/proof/scenarios/patience"
 )
 
 // A run that ends while the server serves is told; one that the flags leave out is not.

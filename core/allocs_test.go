@@ -7,7 +7,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
-	"github.com/runlane/runlane-go/internal/proof/race"
+	"github.com/runlane/runlane-go/internal/proof/scenarios/patience"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
 )
@@ -38,7 +38,7 @@ func TestAllocations_OfARunThatWaitsForNothing_AreExact(t *testing.T) { // alloc
 			t.Fatal(result, err)
 		}
 	})
-	if race.Enabled {
+	if patience.Race {
 		t.Logf("%v allocations, of which the race detector has some", got)
 	} else if got != want {
 		t.Errorf("%v allocations, and %d are expected", got, want)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
-	"github.com/runlane/runlane-go/internal/proof/ddbfault"
+	"github.com/runlane/runlane-go/internal/proof/fault/ddbfault"
 	"github.com/runlane/runlane-go/lanetest"
 )
 

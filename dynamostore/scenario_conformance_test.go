@@ -5,8 +5,8 @@ package dynamostore_test
 import (
 	"testing"
 
-	"github.com/runlane/runlane-go/internal/proof/ddbfault"
-	"github.com/runlane/runlane-go/internal/proof/lanefault"
+	"github.com/runlane/runlane-go/internal/proof/fault/ddbfault"
+	"github.com/runlane/runlane-go/internal/proof/fault/lanefault"
 	"github.com/runlane/runlane-go/internal/proof/scenarios"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/functions"
 	"github.com/runlane/runlane-go/functionurl"
-	"github.com/runlane/runlane-go/internal/proof/lambdatest"
+	"github.com/runlane/runlane-go/internal/proof/e2e/lambdatest"
 	"github.com/runlane/runlane-go/memlane"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/runlane/runlane-go/internal/proof/lanefault"
+	"github.com/runlane/runlane-go/internal/proof/fault/lanefault"
 	"github.com/runlane/runlane-go/lane"
 )
 

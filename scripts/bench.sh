@@ -46,7 +46,7 @@ go_bench "AWS beside bare requests" 'RunBesideBareRequests' ./awslane -rounds "$
 measure "lane on SQLite" "$go" -C sqlitelane test -run '^$' -bench 'Insert|Runs|Wakeup|SignalToStart' -timeout 20m . -count "$repeat"
 go_bench "server" 'Overhead|Claim|OverLoopback' ./server -count "$repeat"
 measure "command line" "$go" -C cmd/runlane test -run '^$' -bench 'Binary_Version' -timeout 20m . -count "$repeat"
-measure "functions" "$go" run ./internal/proof/lambdatest/bench -go -rounds "$starts"
+measure "functions" "$go" run ./internal/proof/e2e/lambdatest/bench -go -rounds "$starts"
 if [ "$mode" = full ]; then
   go_bench "a million kept runs" 'KeptRuns' ./core -benchtime 200x
   go_bench "growth, embedded" 'Growth' ./core -benchtime 25x

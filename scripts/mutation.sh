@@ -4,4 +4,4 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-exec go run ./internal/proof/mutation -only "${ONLY:-}"
+exec go run ./internal/tools/mutation -only "${ONLY:-}"

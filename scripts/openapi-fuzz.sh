@@ -3,7 +3,7 @@
 #
 # Has schemathesis call every path of the server with what its description allows and forbids, CASES (40) a path and phase: no answer is a
 # fault of the server, or one that the description does not name, or does not fit its schema, and none comes without a token. What is served
-# is a lane in a file with runs in every status that lasts, flows, and runs that are claimed, by internal/proof/openapifuzz. /events is left
+# is a lane in a file with runs in every status that lasts, flows, and runs that are claimed, by internal/tools/openapifuzz. /events is left
 # out: its answer goes on. An answer may take the 20 s of the parameter wait, and longer on a busy machine.
 # Requests that reach nothing show nothing: of five operations three have to do what they are for, and those that did not are named.
 # The last line counts; SEED (a new one each time) repeats the cases.
@@ -37,7 +37,7 @@ environment schemathesis scripts/openapi-fuzz/requirements.lock "100 MB"
 work=$(mktemp -d)
 server=
 trap 'kill $server 2>/dev/null || true; rm -rf "$work"' EXIT
-go run ./internal/proof/openapifuzz "$work/runs.ndjson"
+go run ./internal/tools/openapifuzz "$work/runs.ndjson"
 go -C cmd/runlane build -o "$work/runlane" .
 unset RUNLANE_ENV RUNLANE_TABLE RUNLANE_KEYS
 export RUNLANE_LANE=sqlite:$work/state.db RUNLANE_TOKEN_KEYS
@@ -50,7 +50,7 @@ server=$!
 read -r -t 30 -u "$out" line || { cat "$work/log" >&2; die "the server does not start"; }
 
 status=0 config=$work/schemathesis.toml
-go run ./internal/proof/openapifuzz "${line#listening on }" "$token" | cat scripts/openapi-fuzz/schemathesis.toml - >"$config"
+go run ./internal/tools/openapifuzz "${line#listening on }" "$token" | cat scripts/openapi-fuzz/schemathesis.toml - >"$config"
 cd "$work" # where the tool leaves what it remembers
 "$ENVIRONMENT/venv/bin/st" --config-file "$config" run "${line#listening on }/openapi.json" \
   --header "Authorization: Bearer $token" --max-examples "${1:-40}" ${2:+--seed "$2"} --exclude-path /events --warnings off --no-color \

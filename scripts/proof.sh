@@ -13,16 +13,16 @@ front     | 4 | aws | go test -tags proof -parallel 16 -run 'Front\$' ./dynamost
 linear    | 4 | aws | go test -tags proof -run 'Linear|TestGrowth' ./dynamostore
 localstack| 8 | aws | go test ./localstack/... && go test -tags proof -run TestConformance_Endpoint ./dynamostore
 lives     | 3 | aws | go test ./internal/proof/lives && go -C sqlitelane test -tags proof -run TestLives .
-crash     | 5 | aws | go test ./internal/proof/crashtest && go -C sqlitelane test -tags proof -run 'TestCrash|TestPowerLoss' .
+crash     | 5 | aws | go test ./internal/proof/crash && go -C sqlitelane test -tags proof -run 'TestCrash|TestPowerLoss' .
 chaos     | 4 | aws | make chaos CHAOS=3m
 load      | 4 | aws | go test -run TestLoad ./internal/proof/e2e
-lambda    | 6 | aws | go test ./internal/proof/lambdatest/...
+lambda    | 6 | aws | go test ./internal/proof/e2e/lambdatest/...
 model     | 4 | no  | go -C spec test ./... && make model
-mutation  | 6 | aws | go test ./internal/proof/mutation && make mutation
+mutation  | 6 | aws | go test ./internal/tools/mutation && make mutation
 fuzz      | 5 | no  | make fuzz FUZZ=2000
 e2e       | 6 | aws | make e2e
 tryout    | 3 | aws | make tryout
-template  | 3 | aws | make build validate && go test ./internal/proof/samtemplate && go test -run TestCheck_ ./internal/proof/e2e
+template  | 3 | aws | make build validate && go test ./internal/proof/e2e/samtemplate && go test -run TestCheck_ ./internal/proof/e2e
 costs     | 3 | aws | go test ./internal/tools/costs
 documents | 4 | aws | go test ./internal/tools/docstest ./internal/tools/runbook
 console   | 3 | aws | make test-console && make demo CONSOLE=once

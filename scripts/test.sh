@@ -10,7 +10,7 @@ tests() { go -C "$1" test -vet=off -timeout "$limit" "${@:2}" || failed=1; } # m
 
 # Folders of proofs and tools are not the product; these few hold what every change may break.
 readonly also=(
-  ./internal/proof/{awstest,formats,hostiletest,optionstest,projecttest,scenarios,sealedtest} ./internal/tools/clienttypes
+  ./internal/proof/{awstest,formats,hostiletest,projecttest,scenarios} ./internal/tools/clienttypes
 )
 # Where goroutines are the subject.
 readonly concurrent=(./core/... ./memlane ./server)

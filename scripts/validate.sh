@@ -181,4 +181,4 @@ terraform() {
 }
 gate "OpenTofu validates the module" terraform
 gate "Grafana dashboard" go test -count=1 -run '^TestDashboard_' ./server
-go test -count=1 -short -timeout 30m -tags validate ./internal/proof/samtemplate
+go test -count=1 -short -timeout 30m -tags validate ./internal/proof/e2e/samtemplate

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/runlane/runlane-go/internal/proof/patience"
+	"github.com/runlane/runlane-go/internal/proof/scenarios/patience"
 	"github.com/runlane/runlane-go/server"
 )
 

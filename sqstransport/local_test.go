@@ -18,7 +18,7 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/infra"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
-	"github.com/runlane/runlane-go/internal/proof/patience"
+	"github.com/runlane/runlane-go/internal/proof/scenarios/patience"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqstransport"
 )

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go/internal/proof/awstest"
-	"github.com/runlane/runlane-go/internal/proof/patience"
+	"github.com/runlane/runlane-go/internal/proof/scenarios/patience"
 )
 
 // place is a folder with what is called in it.

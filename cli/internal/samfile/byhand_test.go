@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/runlane/runlane-go/cli/internal/samfile"
-	"github.com/runlane/runlane-go/internal/proof/samtemplate"
+	"github.com/runlane/runlane-go/internal/proof/e2e/samtemplate"
 )
 
 // entryOf returns the lines of a resource: from its key to the next key two blanks deep.

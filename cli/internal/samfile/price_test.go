@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/runlane/runlane-go/cli/internal/samfile"
-	"github.com/runlane/runlane-go/internal/proof/samtemplate"
+	"github.com/runlane/runlane-go/internal/proof/e2e/samtemplate"
 	"github.com/runlane/runlane-go/internal/tools/costs"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/runlane/runlane-go/cli/internal/samfile"
-	"github.com/runlane/runlane-go/internal/proof/samtemplate"
+	"github.com/runlane/runlane-go/internal/proof/e2e/samtemplate"
 )
 
 const full, minimal = "../../project/template.yaml", "../../project/minimal/template.yaml"

@@ -25,9 +25,9 @@ import (
 
 	"github.com/runlane/runlane-go/infra"
 	"github.com/runlane/runlane-go/internal/awsclient"
-	"github.com/runlane/runlane-go/internal/proof/ddbfault/front"
-	"github.com/runlane/runlane-go/internal/proof/mutation/protection"
-	"github.com/runlane/runlane-go/internal/proof/patience"
+	"github.com/runlane/runlane-go/internal/proof/fault/front"
+	"github.com/runlane/runlane-go/internal/proof/scenarios/patience"
+	"github.com/runlane/runlane-go/internal/tools/mutation/protection"
 )
 
 // directDynamoDB is the variable in which local-up names DynamoDB Local itself, behind LocalStack: faster, and with an

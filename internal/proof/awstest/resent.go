@@ -11,7 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/runlane/runlane-go/internal/proof/mutation/protection"
+	"github.com/runlane/runlane-go/internal/tools/mutation/protection"
 )
 
 // SameBytes stands below the SDK and compares what is sent under one request token: DynamoDB knows a transaction again

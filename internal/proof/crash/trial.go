@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/runlane/runlane-go/internal/proof/patience"
+	"github.com/runlane/runlane-go/internal/proof/scenarios/patience"
 )
 
 // Bench tries the scenarios of a lane.

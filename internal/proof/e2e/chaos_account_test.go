@@ -10,7 +10,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
-	"github.com/runlane/runlane-go/internal/proof/lambdatest"
+	"github.com/runlane/runlane-go/internal/proof/e2e/lambdatest"
 )
 
 // Ending is the outcome of one run that was triggered.

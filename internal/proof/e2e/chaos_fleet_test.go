@@ -14,7 +14,7 @@ import (
 
 	"github.com/runlane/runlane-go/functions"
 	"github.com/runlane/runlane-go/functions/eventsource"
-	"github.com/runlane/runlane-go/internal/proof/lambdatest"
+	"github.com/runlane/runlane-go/internal/proof/e2e/lambdatest"
 )
 
 const (

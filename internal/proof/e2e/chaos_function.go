@@ -15,7 +15,7 @@ import (
 	"github.com/runlane/runlane-go/awslane"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/functions"
-	"github.com/runlane/runlane-go/internal/proof/lambdatest"
+	"github.com/runlane/runlane-go/internal/proof/e2e/lambdatest"
 )
 
 // ForwardVariable puts the clock of the whole machine forward, by a duration: that of the process, as a program's own clock does, and

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go/internal/proof/awstest"
-	"github.com/runlane/runlane-go/internal/proof/lambdatest"
+	"github.com/runlane/runlane-go/internal/proof/e2e/lambdatest"
 )
 
 // TestChaos breaks everything for a while, lets everything settle, and accounts for every run. -chaos says for how long, -seed repeats

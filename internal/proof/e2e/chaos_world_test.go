@@ -25,7 +25,7 @@ import (
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/infra"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
-	"github.com/runlane/runlane-go/internal/proof/lambdatest"
+	"github.com/runlane/runlane-go/internal/proof/e2e/lambdatest"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqstransport"
 )

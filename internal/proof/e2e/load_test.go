@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/runlane/runlane-go/internal/proof/race"
+	"github.com/runlane/runlane-go/internal/proof/scenarios/patience"
 )
 
 // Load asks for much at once, on the embedded lane and on DynamoDB Local. Each case holds what has to be true of every run, and bounds
@@ -52,7 +52,7 @@ func onEachLane(t *testing.T, c *loadCase) {
 			runs := c.embedded
 			switch {
 			case *fullLoad:
-			case race.Enabled || testing.Short():
+			case patience.Race || testing.Short():
 				runs /= 20
 			case runs > 20_000:
 				runs /= 10

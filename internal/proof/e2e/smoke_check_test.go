@@ -23,7 +23,7 @@ import (
 	"github.com/runlane/runlane-go/functions"
 	"github.com/runlane/runlane-go/infra"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
-	"github.com/runlane/runlane-go/internal/proof/lambdatest"
+	"github.com/runlane/runlane-go/internal/proof/e2e/lambdatest"
 )
 
 // simulated is what a stack deploys: table and queues, and the functions behind their event sources.

@@ -5,6 +5,8 @@ package main
 import (
 	"testing"
 	"time"
+
+	"github.com/runlane/runlane-go/internal/proof/scenarios/patience"
 )
 
 // wantSound checks the deployment as an operator would in an account.
@@ -12,7 +14,7 @@ func (d *deployed) wantSound(t *testing.T) {
 	t.Helper()
 	ended := make(chan error, 1)
 	go func() { // ends with the check
-		ended <- checkStack(t.Context(), d.stack.outputs, wish{each: 2, patience: patience, memory: 256}, t.Output())
+		ended <- checkStack(t.Context(), d.stack.outputs, wish{each: 2, patience: patience.Limit, memory: 256}, t.Output())
 	}()
 	if err := d.tickUntil(t, ended); err != nil {
 		t.Error(err)

@@ -28,14 +28,13 @@ import (
 	"github.com/runlane/runlane-go/examples/webhooks/data"
 	"github.com/runlane/runlane-go/examples/webhooks/receiver"
 	"github.com/runlane/runlane-go/internal/proof/crash"
+	"github.com/runlane/runlane-go/internal/proof/scenarios/patience"
 )
 
 const (
 	root   = "../../.."
 	secret = "sesame"
 	orders = runlane.QueueName("orders") // the FIFO queue
-	// patience is how long anything may take: local mappings poll, and the first invocation starts a process.
-	patience = 5 * time.Minute
 )
 
 // TestTemplate_DeployedRunsWebhooks goes through the deployed stack as a user would, with one receiver for all deliveries.
@@ -311,7 +310,7 @@ func (d *deployed) breakRelay(t *testing.T) {
 
 func (d *deployed) eventually(t *testing.T, problem func() string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), patience.Limit)
 	defer cancel()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()

@@ -2,7 +2,7 @@
 // inputs are here, and its tests give each of them to each reader and hold the exact answers in
 // testdata/answers.golden. A second part plants marks into everything that is confidential and looks for them in logs,
 // errors and metrics. A third is a table of handlers that return, panic, exit, block and call back as no handler
-// should.
+// should. A fourth has every field of every option struct refuse what is illegal, before anything is read or written.
 //
 // What is read from storage alone, like compressed payloads, has its hostile inputs beside the code that reads it.
 package hostiletest

@@ -19,7 +19,7 @@ import (
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/functions"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
-	"github.com/runlane/runlane-go/internal/proof/ddbfault"
+	"github.com/runlane/runlane-go/internal/proof/fault/ddbfault"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/memlane"

@@ -47,7 +47,7 @@ func (l *life) goOn(leave bool) {
 			if !l.flowsGoOn() {
 				break
 			}
-			until = l.clock.Now().Add(patience) // an interrupted start ends after an hour
+			until = l.clock.Now().Add(longWait) // an interrupted start ends after an hour
 		}
 		l.clock.Advance(max(until.Sub(l.clock.Now()), time.Minute))
 		l.tickAll()

@@ -12,7 +12,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
-	"github.com/runlane/runlane-go/internal/proof/race"
+	"github.com/runlane/runlane-go/internal/proof/scenarios/patience"
 )
 
 type modelRepeatCall = func(context.Context, runlane.RunID, *core.ChangeOptions) (*runlane.Run, error)
@@ -25,7 +25,7 @@ type modelRepeatCall = func(context.Context, runlane.RunID, *core.ChangeOptions)
 // would be fewer.
 func TestModel_RandomLivesFollowTheRules(t *testing.T) {
 	const all = 50 // checks of each part, of a hundred lives each unless the test is short
-	whole := !race.Enabled && !testing.Short()
+	whole := !patience.Race && !testing.Short()
 	d := newDrive("model")
 	d.checks = 5
 	switch {

@@ -32,8 +32,8 @@ var programs = []program{
 	"s", "w", "t", "sw", "sts", "sp", "sc", "csc", "m", "smw", "az", "bs", "zs", "sn", "nt", "wcs", "cm", "tta", "szsc",
 }
 
-// patience is the time limit of waits, and how long a pause is.
-const patience = 20 * time.Minute
+// longWait is the time limit of waits, and how long a pause is.
+const longWait = 20 * time.Minute
 
 // mostCalled is how many runs one call makes at most.
 const mostCalled = 3
@@ -84,11 +84,11 @@ func (x *performance) one(ctx context.Context, part rune, place int) error {
 	case asksPerson:
 		return x.wait(ctx, place, &runlane.WaitOptions{Prompt: "Well?"})
 	case waitsAtMost:
-		return x.wait(ctx, place, &runlane.WaitOptions{Timeout: patience})
+		return x.wait(ctx, place, &runlane.WaitOptions{Timeout: longWait})
 	case waitsAny:
 		return x.waitTwo(ctx, place, runlane.WaitAny, nil)
 	case waitsAll:
-		return x.waitTwo(ctx, place, runlane.WaitAll, &runlane.WaitOptions{Timeout: patience})
+		return x.waitTwo(ctx, place, runlane.WaitAll, &runlane.WaitOptions{Timeout: longWait})
 	case sleeps:
 		return x.sleep(ctx, place)
 	case callsOne:
@@ -186,11 +186,11 @@ func (x *performance) answered(place int, options *runlane.WaitOptions, err erro
 func (x *performance) sleep(ctx context.Context, place int) error {
 	name := strconv.Itoa(place)
 	began := x.p.life.book.begins(x.run, name, x.p.life.clock.Now())
-	if err := x.a.Sleep(ctx, name, patience); err != nil {
+	if err := x.a.Sleep(ctx, name, longWait); err != nil {
 		return err
 	}
-	if slept := x.p.life.clock.Now().Sub(began); slept < patience-time.Second && !x.p.life.book.hurried(x.run.id) {
-		x.p.life.book.finds("run %s slept %s of %s", x.run.id, slept, patience)
+	if slept := x.p.life.clock.Now().Sub(began); slept < longWait-time.Second && !x.p.life.book.hurried(x.run.id) {
+		x.p.life.book.finds("run %s slept %s of %s", x.run.id, slept, longWait)
 	}
 	return nil
 }

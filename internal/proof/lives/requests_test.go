@@ -14,7 +14,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore"
-	"github.com/runlane/runlane-go/internal/proof/ddbfault"
+	"github.com/runlane/runlane-go/internal/proof/fault/ddbfault"
 )
 
 // faultyRequests is a client whose requests go wrong. What happens to a write depends on the step and on the item, so that writes made

@@ -17,7 +17,7 @@ const (
 	deathAfter  fault = "process dies after a call"
 	deathInside fault = "process dies in a handler"
 
-	// Of a memory storage; those of DynamoDB are internal/proof/ddbfault's.
+	// Of a memory storage; those of DynamoDB are internal/proof/fault/ddbfault's.
 	failedCall fault = "error before"
 	unheard    fault = "lost answer"
 	repeated   fault = "repeated call"
@@ -87,7 +87,7 @@ func hashOf(name string) uint64 {
 type weather struct {
 	name     string
 	calls    map[fault]float64  // between a process and its lane
-	requests map[string]float64 // between a storage and DynamoDB, by internal/proof/ddbfault's names
+	requests map[string]float64 // between a storage and DynamoDB, by internal/proof/fault/ddbfault's names
 }
 
 var weathers = []weather{

@@ -107,7 +107,7 @@ var importRules = []importRule{
 		"$gostd", module + "/infra$", module + "/internal/tools/freeport$", awsSDK, smithy,
 	}},
 	{"lanetest/...", []string{
-		"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/proof/lanefault$", module + "/internal/proof/patience$",
+		"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/proof/fault/lanefault$", module + "/internal/proof/scenarios/patience$",
 		module + "/internal/proof/scenarios$",
 		"github.com/google/go-cmp",
 	}},

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/internal/proof/lanefault"
-	"github.com/runlane/runlane-go/internal/proof/patience"
+	"github.com/runlane/runlane-go/internal/proof/fault/lanefault"
+	"github.com/runlane/runlane-go/internal/proof/scenarios/patience"
 	"github.com/runlane/runlane-go/lane"
 )
 

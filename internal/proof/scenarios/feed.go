@@ -11,7 +11,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
-	"github.com/runlane/runlane-go/internal/proof/patience"
+	"github.com/runlane/runlane-go/internal/proof/scenarios/patience"
 	"github.com/runlane/runlane-go/lane"
 )
 

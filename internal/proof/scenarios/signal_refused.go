@@ -10,7 +10,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
-	"github.com/runlane/runlane-go/internal/proof/race"
+	"github.com/runlane/runlane-go/internal/proof/scenarios/patience"
 )
 
 func signalInvalid(t *testing.T, h Harness) {
@@ -77,7 +77,7 @@ func signalBound(t *testing.T, h Harness) {
 	s := newScene(t, h, handler)
 	run := s.trigger(task.With(jobPayload{}), nil)
 	refused, all := 0, 2*runlane.MaxRunSignals
-	if h.faults == nil && !race.Enabled && !testing.Short() {
+	if h.faults == nil && !patience.Race && !testing.Short() {
 		all = 100_000 // scripts/test.sh has that in memory
 	}
 	for range all {

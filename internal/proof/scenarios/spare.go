@@ -1,7 +1,7 @@
 package scenarios
 
 import (
-	"github.com/runlane/runlane-go/internal/proof/lanefault"
+	"github.com/runlane/runlane-go/internal/proof/fault/lanefault"
 )
 
 // sparing exempts scenarios from some kinds of faults, with the reason.

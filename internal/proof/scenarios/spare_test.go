@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/runlane/runlane-go/internal/proof/lanefault"
+	"github.com/runlane/runlane-go/internal/proof/fault/lanefault"
 )
 
 // What is spared names scenarios, groups and methods that there are, has a reason, and is no more than a part of the table.

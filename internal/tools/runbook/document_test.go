@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/runlane/runlane-go/infra"
-	"github.com/runlane/runlane-go/internal/proof/samtemplate"
+	"github.com/runlane/runlane-go/internal/proof/e2e/samtemplate"
 	"github.com/runlane/runlane-go/internal/tools/runbook"
 )
 

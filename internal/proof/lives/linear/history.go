@@ -14,7 +14,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
-	"github.com/runlane/runlane-go/internal/proof/lanefault"
+	"github.com/runlane/runlane-go/internal/proof/fault/lanefault"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 )

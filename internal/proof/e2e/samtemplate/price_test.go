@@ -1,0 +1,247 @@
+package samtemplate
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/runlane/runlane-go/functions"
+	"github.com/runlane/runlane-go/internal/tools/costs"
+)
+
+// documentedTable returns the rows of the table of docs/deploying.md that begins with a header of these columns.
+func documentedTable(t *testing.T, columns ...string) [][]string {
+	t.Helper()
+	text, err := os.ReadFile("../../../../docs/deploying.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, found := strings.Cut(string(text), "\n| "+strings.Join(columns, " | ")+" |\n")
+	if !found {
+		t.Fatalf("docs/deploying.md has no table with the columns %q", columns)
+	}
+	var rows [][]string
+	for line := range strings.Lines(after) {
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		if strings.HasPrefix(line, "|---") {
+			continue
+		}
+		var cells []string
+		for _, cell := range strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|") {
+			cells = append(cells, strings.TrimSpace(cell))
+		}
+		rows = append(rows, cells)
+	}
+	if len(rows) == 0 {
+		t.Fatalf("the table %q is empty", columns)
+	}
+	return rows
+}
+
+func number(t *testing.T, text string) float64 {
+	t.Helper()
+	n, err := strconv.ParseFloat(strings.ReplaceAll(text, ",", ""), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func cents(dollars float64) string { return fmt.Sprintf("%.2f", math.Round(dollars*100)/100) }
+
+var quoted = regexp.MustCompile("`([^`]+)`")
+
+func names(cell string) (list []string) {
+	for _, match := range quoted.FindAllStringSubmatch(cell, -1) {
+		list = append(list, match[1])
+	}
+	return list
+}
+
+func TestPrices_OfAlarms_AreTheTemplates(t *testing.T) {
+	t.Parallel()
+	plain := everyAlarm(t, nil)
+	template := evaluate(t, map[string]string{"FifoQueue": "orders", "ServerScopes": "read"})
+	want := map[string]string{} // parameter: alarms, metrics, price
+	row := func(parameter string, alarms []string) {
+		metrics := 0
+		for _, alarm := range alarms {
+			metrics += len(alarmMetrics(template.Resources[alarm].Properties))
+		}
+		slices.Sort(alarms)
+		want[parameter] = fmt.Sprint(alarms, metrics, cents(float64(metrics)*costs.AlarmMetric))
+	}
+	for parameter, alarms := range plain {
+		row(parameter, alarms)
+	}
+	for more, given := range map[string]map[string]string{"FifoQueue": withFIFO, "ServerScopes": withServer} {
+		for parameter, alarms := range everyAlarm(t, given) {
+			alarms = slices.DeleteFunc(alarms, func(alarm string) bool { return slices.Contains(plain[parameter], alarm) })
+			if len(alarms) > 0 {
+				row(parameter+" "+more, alarms)
+			}
+		}
+	}
+	got := map[string]string{}
+	for _, cells := range documentedTable(t, "Parameter", "Alarms", "Metrics", "$ a month") {
+		alarms := names(cells[1])
+		slices.Sort(alarms)
+		got[strings.Join(names(cells[0]), " ")] = fmt.Sprint(alarms, int(number(t, cells[2])), cells[3])
+	}
+	equal(t, "prices of alarms", got, want)
+}
+
+// The dashboard shows each metric for each function that sends it, and the documentation prices the same.
+func TestPrices_OfMetrics_AreTheTemplates(t *testing.T) {
+	t.Parallel()
+	senders := map[string][]string{}
+	for _, m := range dashboardMetrics(t, evaluate(t, nil)) {
+		if m.namespace == functions.MetricsNamespace {
+			senders[m.name] = append(senders[m.name], strings.ToLower(strings.Trim(m.dimensions[functions.DimensionFunction], "${}")))
+		}
+	}
+	want, got := map[string]string{}, map[string]string{}
+	for name, roles := range senders {
+		slices.Sort(roles)
+		want[name] = strings.Join(roles, ", ") + " " + cents(float64(len(roles))*costs.CustomMetric)
+	}
+	for _, cells := range documentedTable(t, "Metric", "Sent by", "$ a month at most") {
+		got[names(cells[0])[0]] = cells[1] + " " + cells[2]
+	}
+	equal(t, "prices of metrics", got, want)
+	equal(t, "metrics", slices.Sorted(maps.Keys(got)), ownMetrics)
+	equal(t, "price of the dashboard", documentedTable(t, "Parameter", "$ a month"), [][]string{{"`Dashboard`", cents(costs.Dashboard)}})
+}
+
+// million is the price of what a table of docs/deploying.md names, by how the name begins.
+var million = map[string]float64{
+	"read units": costs.ReadUnit, "write units": costs.WriteUnit, "invocations": costs.LambdaInvocation,
+	"GB-seconds": costs.LambdaGigabyteSecond, "calls of the scheduler": costs.SchedulerCall, "polls of the queue": costs.SQSRequest,
+	"SQS requests": costs.SQSRequest,
+}
+
+// price is that of a name for which [million] has the beginning.
+func price(t *testing.T, name string) float64 {
+	t.Helper()
+	for begins, price := range million {
+		if strings.HasPrefix(name, begins) {
+			return price
+		}
+	}
+	t.Fatalf("no price of %q", name)
+	return 0
+}
+
+// product checks a table of counts and prices, and returns its sum in dollars.
+func product(t *testing.T, rows [][]string) float64 {
+	t.Helper()
+	sum := 0.0
+	for _, cells := range rows[:len(rows)-1] {
+		equal(t, "price of "+cells[0], number(t, cells[2]), price(t, cells[0]))
+		dollars := number(t, cells[1]) * number(t, cells[2]) / 1e6
+		equal(t, cells[0], cells[3], cents(dollars))
+		sum += dollars
+	}
+	equal(t, "sum", rows[len(rows)-1][3], "**"+cents(sum)+"**")
+	return sum
+}
+
+// parts checks a table of parts, and returns its sum in dollars.
+func parts(t *testing.T, rows [][]string) float64 {
+	t.Helper()
+	sum := 0.0
+	for _, cells := range rows[:len(rows)-1] {
+		sum += number(t, cells[1])
+	}
+	equal(t, "sum", rows[len(rows)-1][1], "**"+cents(sum)+"**")
+	return sum
+}
+
+// What a deployment costs idle is what its defaults turn on, not what is left when everything is off.
+func TestPrices_Idle_AreThoseOfTheDefaults(t *testing.T) {
+	t.Parallel()
+	engine := product(t, documentedTable(t, "What", "Count a month", "$ for a million", "$ a month"))
+	if engine >= 1 {
+		t.Errorf("the engine costs %.2f idle", engine)
+	}
+	template, watched := evaluate(t, nil), 0
+	for _, alarm := range ofType(template, "AWS::CloudWatch::Alarm") {
+		watched += len(alarmMetrics(template.Resources[alarm].Properties))
+	}
+	if len(ofType(template, "AWS::CloudWatch::Dashboard")) != 1 || variables(template.Resources["Tick"].Properties)[functions.MetricsVariable] != "on" {
+		t.Error("dashboard or metrics are off by default")
+	}
+	reads := documentedNumbers(t, `what the tick reads for it, ([0-9]+) read units`)[0]
+	rows := documentedTable(t, "Part", "$ a month")
+	equal(t, "parts", rows, [][]string{
+		{"the engine, as counted below", cents(engine)},
+		{fmt.Sprintf("`Alarms`: %d metrics that they look at", watched), cents(float64(watched) * costs.AlarmMetric)},
+		{"`Dashboard`", cents(costs.Dashboard)},
+		{"`Metrics`: `OldestDueSeconds`, the one that an idle hour sends", cents(costs.CustomMetric)},
+		{fmt.Sprintf("`Metrics`: what the tick reads for it, %g read units", reads), cents(costs.Use{Reads: reads}.Units() * costs.TicksAMonth / 1e6)},
+		{"`Metrics`: a line of the log a tick", "0.01"},
+		{"**together**", "**" + cents(parts(t, rows)) + "**"},
+	})
+	all, alone := cents(parts(t, rows)), cents(engine)
+	for path, says := range map[string]string{
+		"../../../../README.md":        fmt.Sprintf("it costs $%s a month while idle: $%s for the engine, $%s for what watches it", all, alone, cents(parts(t, rows)-engine)),
+		"../../../../docs/faq.md":      fmt.Sprintf("Idle, $%s a month with alarms, metrics and dashboard, $%s without", all, alone),
+		"../../../../docs/tutorial.md": fmt.Sprintf("Idle it costs $%s a month, or $%s with `Alarms`, `Dashboard` and `Metrics` off", all, alone),
+	} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), says) {
+			t.Errorf("%s does not say %q", path, says)
+		}
+	}
+}
+
+// pruning is what removing a run takes as docs/costs.md measured it, in write and read units.
+func pruning(t *testing.T) (writes, reads float64) {
+	t.Helper()
+	text, err := os.ReadFile("../../../../docs/costs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	match := regexp.MustCompile(`(?m)^\| removed after it ended, each of [0-9]+ \| ([0-9.]+) \| ([0-9.]+) \|`).FindStringSubmatch(string(text))
+	if match == nil {
+		t.Fatal("docs/costs.md does not say what removing a run takes")
+	}
+	return number(t, match[1]), number(t, match[2])
+}
+
+func TestPrices_Arithmetic(t *testing.T) {
+	t.Parallel()
+	idle := parts(t, documentedTable(t, "Part", "$ a month"))
+	run := product(t, documentedTable(t, "What", "Count", "$ for a million", "$"))
+	writes, reads := pruning(t)
+	remove := costs.Use{Writes: writes, Reads: reads}.Units()
+	equal(t, "pruning", documentedNumbers(t, `Pruning them later is ([0-9.]+) write units and ([0-9.]+) read units a run [^,]+, ([0-9.]+)\.`),
+		[]float64{writes, reads, number(t, cents(remove))})
+	for _, cells := range documentedTable(t, "Runs a month", "Idle", "Runs", "Pruning", "Kept a month", "Together") {
+		millions := number(t, cells[0]) / 1e6
+		parts := []float64{idle, millions * run, millions * remove, millions * 2 * (costs.StoredGigabyte + costs.RecoveryGigabyte)}
+		sum := 0.0
+		for i, part := range parts {
+			equal(t, cells[0]+" runs", strings.ReplaceAll(cells[i+1], ",", ""), cents(part))
+			sum += part
+		}
+		equal(t, cells[0]+" runs", strings.ReplaceAll(cells[5], ",", ""), cents(sum))
+		if millions == 1 {
+			added := documentedTable(t, "Added by", "Polls", "Alarm metrics", "$ a month", "Metrics of the function, $ a month at most")
+			equal(t, "a million runs with one more of each",
+				documentedNumbers(t, `one more queue \(.--own.\) and one more function are ([0-9.]+), and at most ([0-9.]+) more`),
+				[]float64{number(t, cents(sum+number(t, added[0][3])+number(t, added[2][3]))), number(t, added[2][4])})
+		}
+	}
+}
