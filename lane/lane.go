@@ -1,9 +1,3 @@
-// Package lane is what an adapter implements: [Storage], [Transport], and the [Lane] that pairs them. Applications only
-// pass a *Lane from memlane or awslane to core.Open. The conformance suite is package lanetest.
-//
-// Storage owns durable truth: each method that writes is one atomic commit of events, projection, owners and outbox
-// rows. Transport only tells a worker to check a run: losing, repeating, delaying or reordering its messages never
-// corrupts a run.
 package lane
 
 import (

@@ -181,36 +181,42 @@ type Storage interface {
 	PruneRuns(ctx context.Context, c *PruneCommand) (*PruneProgress, error)
 }
 
-// StorageCapabilities are public promises. The zero value promises nothing.
+// StorageCapabilities are public promises. The zero value promises nothing. A method that stands behind a false flag
+// answers runlane.ErrCapabilityUnsupported; AppendRunEvents, GetRun, GetRuns and InspectRun stand behind none. A command
+// that needs a missing ability (a key, a bounded policy, a reservation) is refused with the same code.
 type StorageCapabilities struct {
-	// ClaimsScheduleOccurrences: maintenance can claim occurrences safely.
+	// ClaimsScheduleOccurrences: maintenance can claim occurrences safely (ClaimScheduleOccurrence,
+	// CompleteScheduleOccurrence, ListScheduleOccurrences).
 	ClaimsScheduleOccurrences bool `json:"claimsScheduleOccurrences"`
 	// DurableState: committed state survives the loss of the process.
 	DurableState bool `json:"durableState"`
-	// EnforcesIdempotency: idempotency owners are kept.
+	// EnforcesIdempotency: idempotency owners are kept (GetRunByIdempotencyKey, ResetIdempotencyKey).
 	EnforcesIdempotency bool `json:"enforcesIdempotency"`
-	// EnforcesQueueConcurrency: bounded queues hold their limit.
+	// EnforcesQueueConcurrency: bounded queues hold their limit (ReserveRunDispatch, ReleaseRunDispatch, ListRunsNeedingDispatch).
 	EnforcesQueueConcurrency bool `json:"enforcesQueueConcurrency"`
-	// EnforcesSingleton: singleton owners are kept.
+	// EnforcesSingleton: singleton owners are kept (GetRunBySingletonKey).
 	EnforcesSingleton bool `json:"enforcesSingleton"`
-	// LeasesRuns: workers can claim and heartbeat.
+	// LeasesRuns: workers can claim and heartbeat (ClaimRunLease, HeartbeatRunLease, ReleaseRunLease, ListRunnableRuns,
+	// ListRunsNeedingDelivery, ListRunsNeedingCancellationFinalization).
 	LeasesRuns bool `json:"leasesRuns"`
-	// PersistsOutbox: delivery requests make outbox rows.
+	// PersistsOutbox: delivery requests make outbox rows (ClaimOutboxMessages and the three marks). Without it
+	// run.delivery_requested makes no row.
 	PersistsOutbox bool `json:"persistsOutbox"`
-	// ProcessLocalState: no other process can reach the state.
+	// ProcessLocalState: no other process can reach the state, which need not survive. Never beside DurableState.
 	ProcessLocalState bool `json:"processLocalState"`
-	// PrunesRuns: terminal runs can be removed.
+	// PrunesRuns: terminal runs can be removed (PruneRuns).
 	PrunesRuns bool `json:"prunesRuns"`
-	// ReadsRunHistory: runs and events can be listed.
+	// ReadsRunHistory: runs and events can be listed (ListRuns, ListRunEvents).
 	ReadsRunHistory bool `json:"readsRunHistory"`
 
-	// FindsLostWakeups: queued runs whose published wakeup led to no claim are found again.
+	// FindsLostWakeups: queued runs whose published wakeup led to no claim are found again (ListRunsNeedingRedelivery).
 	FindsLostWakeups bool `json:"findsLostWakeups"`
-	// KeepsDeadLetters: given-up wakeups can be listed and requeued.
+	// KeepsDeadLetters: given-up wakeups can be listed and requeued (ListDeadLetters, RequeueDeadLetters).
 	KeepsDeadLetters bool `json:"keepsDeadLetters"`
-	// KeepsSchedules: schedule records are stored.
+	// KeepsSchedules: schedule records are stored (PutSchedule, GetSchedule, ListSchedules).
 	KeepsSchedules bool `json:"keepsSchedules"`
-	// SuspendsRuns: runs remember what they have done, and can wait for what is told to them.
+	// SuspendsRuns: runs remember what they have done, and can wait for what is told to them (KeepRecord, ListRecords,
+	// ReadMail, SendSignal, BeginCall, ReadCalls, ListRunsToTell, TellEnd, PutFlow, GetFlow, ListFlows).
 	SuspendsRuns bool `json:"suspendsRuns"`
 }
 

@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-// userPackages are the packages whose names people type. Those of adapter authors, lane and lanetest, are explained by docs/internals/adapters.md,
+// userPackages are the packages whose names people type. Those of adapter authors, lane and lanetest, are explained by package lane,
 // whose code is compiled and tested.
 var userPackages = []string{"", "core", "memlane", "awslane", "awslane/secrets", "functions", "cli", "runlanetest", "dynamostore", "sqstransport", "sealed"}
 
@@ -65,9 +65,9 @@ var excused = map[string]string{
 	"runlane.EventTypes":           "for tools that list the vocabulary",
 	"runlane.Statuses":             "for tools that list the vocabulary",
 	"core.Waits":                   "for tools that list the vocabulary",
-	"memlane.Storage.":             "lane.Storage: the runtime calls it; docs/internals/adapters.md",
-	"memlane.Transport.":           "lane.Transport: the runtime calls it; docs/internals/adapters.md",
-	"dynamostore.Store.":           "lane.Storage: the runtime calls it; docs/internals/adapters.md",
+	"memlane.Storage.":             "lane.Storage: the runtime calls it; package lane",
+	"memlane.Transport.":           "lane.Transport: the runtime calls it; package lane",
+	"dynamostore.Store.":           "lane.Storage: the runtime calls it; package lane",
 	"sqstransport.Deliver":         "for package functions: it executes a batch of Lambda's",
 	"sqstransport.HandBackDelay":   "for package functions",
 	"core.Runtime.Suspect":         "for package functions",
@@ -77,7 +77,7 @@ var excused = map[string]string{
 	"core.LongestTimeout":          "for package functions, and doctor",
 	"core.Runtime.PublishWakeups":  "for package functions: the relay calls it",
 	"sealed.Codec.":                "a Codec: the runtime calls it",
-	"sqstransport.Transport.":      "lane.Transport: the runtime calls it; docs/internals/adapters.md",
+	"sqstransport.Transport.":      "lane.Transport: the runtime calls it; package lane",
 }
 
 // importsOf resolves imports from what the compiler wrote, which `go list -export` names.

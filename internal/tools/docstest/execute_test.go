@@ -75,10 +75,6 @@ func goFault(b *docstest.Block) error {
 	return nil
 }
 
-// excerpts are documents whose Go blocks are lines of the code, which begin and end anywhere: internal/proof/projecttest holds them
-// against it.
-var excerpts = []string{"docs/internals/adapters.md"}
-
 func TestGoBlocks_AreFormatted(t *testing.T) {
 	t.Parallel()
 	seen := 0
@@ -88,7 +84,7 @@ func TestGoBlocks_AreFormatted(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		for _, b := range blocks {
-			if b.Language != "go" || slices.Contains(excerpts, name) {
+			if b.Language != "go" {
 				continue
 			}
 			seen++
