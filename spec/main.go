@@ -1,10 +1,29 @@
 // Command model explores two protocols state by state: that of markers, slots, outbox rows and leases, which is here,
 // and that of runs which wait (package waits). It takes small worlds of a few runs, goes through every interleaving
 // of what processes, wakeups and the clock can do there, and asks in every state whether the invariants hold and
-// whether every run ends once faults end. docs/internals/model.md says what it covers, what it does not, and how to
-// read a trace.
+// whether every run ends once faults end.
 //
 // It checks rules, not code: it follows dynamostore and core by hand. Standard library only.
+//
+// One step is one atomic request with the decision taken from it: a consistent read, a conditional commit, the update of
+// a row, a move of a marker, a send. Between two steps of a process anything else may happen, or the process stops for
+// ever. Times are small and relative, and time passes at any moment, so leases, claims and reservations end under their
+// owners. Wakeups are lost, doubled, delayed and reordered. A reader's clock may be a unit ahead.
+//
+// In every state: an active run is in due, a finished one is not; a marker is not later than the next inspection that its
+// run needs; an inspection of a due row acts or moves it; no commit adds a slot beyond the limit it carries; only the
+// owner commits an outcome; nothing changes after the end; abandoned attempts stay within the bound. From every state,
+// with all processes stopped and all wakeups lost: a tick a unit of time and workers that serve wakeups end every run,
+// or leave it in x for a person, and no slot stays held. So index, relay and messages only make things faster. With
+// -latency: reservations shorter than the latency of wakeups go round for ever unless they double.
+//
+// Not covered: more than three runs, slots and processes (four where runs wait); the lag of the index; a creation that
+// reads slots and commits later; owners of keys, schedules, payloads, pruning, shards, page limits, FIFO queues. A world
+// that is cut off proves nothing beyond its depth.
+//
+// A line of a trace is a step and the state after it: "run 0 scheduled o@1 row=published@4 wakeup" is a scheduled run
+// with its marker in o, due in one unit; its row was published and is sent again in four; a wakeup is on its way. Runs
+// are interchangeable: between two lines run 0 and run 1 may have changed places.
 package main
 
 import (

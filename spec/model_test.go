@@ -39,10 +39,10 @@ func TestWorlds_AllRulesInForce_NothingIsFound(t *testing.T) {
 
 var mutationRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (.+?) \\| ([\\d,]+|–) \\| (.+?) \\|$")
 
-// The table of docs/internals/model.md: without each rule, the world that shows it and what is found there.
+// testdata/rules.txt: without each rule, the world that shows it and what is found there.
 func TestMutations_EachRuleTakenOut_IsFoundAsDocumented(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/internals/model.md")
+	page, err := os.ReadFile("testdata/rules.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestMutations_EachRuleTakenOut_IsFoundAsDocumented(t *testing.T) {
 		for _, r := range p.Rules {
 			row := rows[r.Name]
 			if row == nil {
-				t.Errorf("docs/internals/model.md has no row for %s", r.Name)
+				t.Errorf("testdata/rules.txt has no row for %s", r.Name)
 				continue
 			}
 			t.Run(r.Name, func(t *testing.T) {
@@ -71,13 +71,13 @@ func TestMutations_EachRuleTakenOut_IsFoundAsDocumented(t *testing.T) {
 					t.Fatalf("nothing is found without %q", r.Says)
 				}
 				if m.World != "" && (m.World != row[0] || m.Finding.Bad != row[2]) {
-					t.Errorf("%s: %s; docs/internals/model.md says %s: %s", m.World, m.Finding.Bad, row[0], row[2])
+					t.Errorf("%s: %s; testdata/rules.txt says %s: %s", m.World, m.Finding.Bad, row[0], row[2])
 				}
 			})
 		}
 	}
 	if len(rows) != all {
-		t.Errorf("docs/internals/model.md has %d rules, the models %d", len(rows), all)
+		t.Errorf("testdata/rules.txt has %d rules, the models %d", len(rows), all)
 	}
 }
 

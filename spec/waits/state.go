@@ -1,5 +1,12 @@
 // Package waits models runs that wait: signals, sleeps, steps, children, listeners and flows, with everything that may
 // stop, repeat or overlap. docs/internals/design.md, Waiting, has the rules; package explore goes through its states.
+//
+// A handler is a script: each attempt executes it from its beginning, and its calls answer from what is recorded. No run
+// sleeps through a wait that is satisfied; every attempt gets the same outcome of a wait and the same value of a step; no
+// answer to one wait is another's; after a cancellation no child and no ordinary node goes on; a node runs after its
+// dependencies, on its condition, once at a time; nothing stands beside a pruned run. Not covered: which of several
+// signals a wait takes, outbox rows, shards, older programs, the codec, flows with children. Listeners are modelled and
+// not built.
 package waits
 
 import (
