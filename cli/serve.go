@@ -167,7 +167,7 @@ func (s *session) readTasks(file string) ([]core.ClientTask, error) {
 	}
 	text, err := os.ReadFile(s.path(file))
 	if err != nil {
-		return nil, usagef("name a file that defines tasks; docs/server.md has one", "--tasks: %v", err)
+		return nil, usagef("name a file that defines tasks; docs/workers.md has one", "--tasks: %v", err)
 	}
 	return server.ReadTasks(text)
 }

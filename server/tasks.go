@@ -31,7 +31,7 @@ type taskEntry struct {
 	Schema          json.RawMessage   `json:"schema"`
 }
 
-// ReadTasks reads a file that defines tasks for clients, which core.Options.Tasks takes (docs/server.md). Its schemas,
+// ReadTasks reads a file that defines tasks for clients, which core.Options.Tasks takes (docs/workers.md). Its schemas,
 // JSON Schema of draft 2020-12 or draft 7 without references to other documents, judge payloads. What is wrong with the
 // file is runlane.ErrConfigurationInvalid, each problem named; fields that it does not have are refused.
 func ReadTasks(text []byte) ([]core.ClientTask, error) {
@@ -39,7 +39,7 @@ func ReadTasks(text []byte) ([]core.ClientTask, error) {
 	if err := parseBody(text, &file); err != nil {
 		p := problemOf(err)
 		return nil, invalid("the file of tasks cannot be read: "+p.Detail,
-			`write {"tasks":[{"task":"images.resize"}]}; docs/server.md has all fields`)
+			`write {"tasks":[{"task":"images.resize"}]}; docs/workers.md has all fields`)
 	}
 	if len(file.Tasks) == 0 {
 		return nil, invalid("the file of tasks has no tasks", `write {"tasks":[{"task":"images.resize"}]}`)
