@@ -23,7 +23,7 @@ builds the runtime; ` + "`runlane init NAME`" + ` writes such a program. The bin
 it operates what others triggered, triggers the tasks that ticks have stored, and knows of other queues what RUNLANE_QUEUES and
 RUNLANE_LIMITS (` + "`--limits`" + `, name=number pairs) tell it. On AWS without RUNLANE_QUEUES it reads, cancels and prunes; what would have
 to wake a worker is refused. Keys of encrypted payloads are read from RUNLANE_KEYS or RUNLANE_KEYS_FILE ([encryption.md](encryption.md));
-without, runs are shown without them. Those of answer tokens are read from RUNLANE_TOKEN_KEYS ([workflows.md](workflows.md#signals)).
+without, runs are shown without them. Those of answer tokens are read from RUNLANE_TOKEN_KEYS ([signals.md](signals.md)).
 
 A lane is chosen, in this order: by a flag of those that stand for a variable (` + "`--lane`" + `, ` + "`--table`" + ` and the others); by
 RUNLANE_LANE, RUNLANE_TABLE or RUNLANE_QUEUES; by the file ` + "`.runlane/dev.db`" + ` of ` + "`runlane dev`" + ` in the current folder
