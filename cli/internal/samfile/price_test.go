@@ -15,7 +15,7 @@ import (
 // What one more queue or function costs idle is documented as the template has it afterwards.
 func TestPrices_OfAdditions_AreTheTemplates(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../docs/deploying.md")
+	text, err := os.ReadFile("../../../docs/prices.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestPrices_OfAdditions_AreTheTemplates(t *testing.T) {
 		row := fmt.Sprintf("| `%s` | %s | %d | %s | %s |", c.command, cents(c.polls), alarms,
 			cents(c.polls+float64(alarms)*costs.AlarmMetric), cents(float64(c.metrics)*costs.CustomMetric))
 		if !strings.Contains(string(text), "\n"+row+"\n") {
-			t.Errorf("docs/deploying.md has no row %s", row)
+			t.Errorf("docs/prices.md has no row %s", row)
 		}
 	}
 }
@@ -49,7 +49,7 @@ func sentByBridges(t *testing.T, text string) (n int) {
 	t.Helper()
 	_, after, found := strings.Cut(text, "\n| Metric | Sent by | $ a month at most |\n")
 	if !found {
-		t.Fatal("docs/deploying.md has no table of metrics")
+		t.Fatal("docs/prices.md has no table of metrics")
 	}
 	for line := range strings.Lines(after) {
 		if !strings.HasPrefix(line, "|") {

@@ -9,16 +9,16 @@ import (
 	"github.com/runlane/runlane-go/internal/tools/costs"
 )
 
-// documentedNumbers are what the groups of a pattern match in docs/deploying.md.
+// documentedNumbers are what the groups of a pattern match in docs/prices.md.
 func documentedNumbers(t *testing.T, pattern string) (numbers []float64) {
 	t.Helper()
-	text, err := os.ReadFile("../../../../docs/deploying.md")
+	text, err := os.ReadFile("../../../../docs/prices.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	match := regexp.MustCompile(pattern).FindStringSubmatch(string(text))
 	if match == nil {
-		t.Fatalf("docs/deploying.md does not say %q", pattern)
+		t.Fatalf("docs/prices.md does not say %q", pattern)
 	}
 	for _, m := range match[1:] {
 		numbers = append(numbers, number(t, m))

@@ -15,16 +15,16 @@ import (
 	"github.com/runlane/runlane-go/internal/tools/costs"
 )
 
-// documentedTable returns the rows of the table of docs/deploying.md that begins with a header of these columns.
+// documentedTable returns the rows of the table of docs/prices.md that begins with a header of these columns.
 func documentedTable(t *testing.T, columns ...string) [][]string {
 	t.Helper()
-	text, err := os.ReadFile("../../../../docs/deploying.md")
+	text, err := os.ReadFile("../../../../docs/prices.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, after, found := strings.Cut(string(text), "\n| "+strings.Join(columns, " | ")+" |\n")
 	if !found {
-		t.Fatalf("docs/deploying.md has no table with the columns %q", columns)
+		t.Fatalf("docs/prices.md has no table with the columns %q", columns)
 	}
 	var rows [][]string
 	for line := range strings.Lines(after) {
@@ -121,7 +121,7 @@ func TestPrices_OfMetrics_AreTheTemplates(t *testing.T) {
 	equal(t, "price of the dashboard", documentedTable(t, "Parameter", "$ a month"), [][]string{{"`Dashboard`", cents(costs.Dashboard)}})
 }
 
-// million is the price of what a table of docs/deploying.md names, by how the name begins.
+// million is the price of what a table of docs/prices.md names, by how the name begins.
 var million = map[string]float64{
 	"read units": costs.ReadUnit, "write units": costs.WriteUnit, "invocations": costs.LambdaInvocation,
 	"GB-seconds": costs.LambdaGigabyteSecond, "calls of the scheduler": costs.SchedulerCall, "polls of the queue": costs.SQSRequest,
