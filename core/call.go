@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/origin"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -277,7 +278,7 @@ func (c *calling) read(ctx context.Context, bare bool) ([]*runlane.Run, error) {
 			return nil, err
 		}
 		for _, run := range found {
-			if sameSource(run.Source, callSource(c.parent, c.call.Name)) {
+			if origin.Same(run.Source, callSource(c.parent, c.call.Name)) {
 				runs[place[run.ID]] = run
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/origin"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -81,7 +82,7 @@ func (c *calling) ask(ctx context.Context, ids []runlane.RunID) error {
 	var faults error
 	for _, child := range children {
 		if child.Status.Terminal() || child.Status == runlane.StatusCancellationRequested ||
-			!sameSource(child.Source, callSource(c.parent, c.call.Name)) {
+			!origin.Same(child.Source, callSource(c.parent, c.call.Name)) {
 			continue
 		}
 		_, _, err := by.cancel(ctx, child.ID)

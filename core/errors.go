@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/fail"
 )
 
 // ErrNoTime is in the chain of the error with which [Runtime.ExecuteDelivery] hands a wakeup back because too little
@@ -24,20 +25,12 @@ var ErrNoTime = errors.New("runlane: too little time left")
 var ErrSuspect = errors.New("runlane: the run's last attempt was abandoned")
 
 func invalidOption(hint, format string, args ...any) error {
-	return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf(format, args...), Hint: hint}
+	return fail.Option(hint, format, args...)
 }
 
-func invalidInput(hint, format string, args ...any) error {
-	return &runlane.Error{Code: runlane.ErrValidationFailed, Message: fmt.Sprintf(format, args...), Hint: hint}
-}
+func invalidInput(hint, format string, args ...any) error { return fail.Input(hint, format, args...) }
 
-func unsupported(message string) error {
-	return &runlane.Error{
-		Code:    runlane.ErrCapabilityUnsupported,
-		Message: message,
-		Hint:    "look at the lane's capabilities, or use another lane",
-	}
-}
+func unsupported(message string) error { return fail.Unsupported(message) }
 
 func taskNotFound(task runlane.TaskID, run runlane.RunID) error {
 	return &runlane.Error{
@@ -113,34 +106,16 @@ func flatten(faults []error) []error {
 }
 
 // isConflict reports a lost race of the kind.
-func isConflict(err error, kind runlane.ConflictKind) bool { return err != nil && errors.Is(err, kind) }
+func isConflict(err error, kind runlane.ConflictKind) bool { return fail.IsConflict(err, kind) }
 
 // isNotFound reports a run that does not exist.
-func isNotFound(err error) bool { return err != nil && errors.Is(err, runlane.ErrRunNotFound) }
+func isNotFound(err error) bool { return fail.IsNotFound(err) }
 
-func hintOf(err error) string {
-	if e, ok := asError(err); ok {
-		return e.Hint
-	}
-	return ""
-}
+func hintOf(err error) string { return fail.Hint(err) }
 
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func firstError(errs ...error) error { return fail.First(errs...) }
 
-// messageOf is an error's own message, without its code.
-func messageOf(err error) string {
-	if e, ok := asError(err); ok {
-		return e.Message
-	}
-	return strings.TrimSpace(err.Error())
-}
+func messageOf(err error) string { return fail.Message(err) }
 
 // namedOption says which option an error is about.
 func namedOption(option string, err error) error {
@@ -152,8 +127,4 @@ func namedOption(option string, err error) error {
 	}
 }
 
-// asError finds an error of this module in err. A nil pointer is none.
-func asError(err error) (*runlane.Error, bool) {
-	e, ok := errors.AsType[*runlane.Error](err)
-	return e, ok && e != nil
-}
+func asError(err error) (*runlane.Error, bool) { return fail.As(err) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/origin"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -13,12 +14,12 @@ func (f *flow) repeat(ctx context.Context, by change, i int, rounds []int) (*pla
 	for n := len(rounds) - 1; ; n-- {
 		source := f.source(i, rounds[n])
 		old, err := f.rt.get(ctx, f.runOf(i, rounds[n]))
-		stranger := err == nil && !sameSource(old.Source, source)
+		stranger := err == nil && !origin.Same(old.Source, source)
 		switch {
 		case n > 0 && (stranger || errors.Is(err, runlane.ErrRunNotFound)):
 			continue
 		case stranger:
-			return nil, strangerError(old, source)
+			return nil, origin.Stranger(old, source)
 		case errors.Is(err, runlane.ErrRunNotFound): // pruned since the flow was read
 			return nil, flowInvalid(f.record.ID, "start it under another id",
 				"has the node %q, whose run is gone", f.plan.Nodes[i].Name)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/origin"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -151,7 +152,7 @@ func (f *flow) read(ctx context.Context, places []int) (map[int]*runlane.Run, er
 			return nil, err
 		}
 		for _, run := range found {
-			if i := at[run.ID]; sameSource(run.Source, f.source(i, f.plan.Nodes[i].Round)) {
+			if i := at[run.ID]; origin.Same(run.Source, f.source(i, f.plan.Nodes[i].Round)) {
 				runs[i] = run
 				f.saw(i, run)
 			}

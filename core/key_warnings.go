@@ -15,8 +15,8 @@ func (rt *Runtime) warnOfIdleKeys(ctx context.Context) {
 			rt.warnOfIdleKey(ctx, h.Task.ID, rt.policy(h.Task.Queue.Name))
 		}
 	}
-	for _, s := range rt.schedules {
-		if s.prepared.ConcurrencyKey != "" {
+	for _, s := range rt.schedules.All() {
+		if s.Prepared.ConcurrencyKey != "" {
 			rt.warnOfIdleKey(ctx, s.Call.Task.ID, s.Call.Task.Queue)
 		}
 	}

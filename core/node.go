@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/origin"
 )
 
 // WaitNode returns the latest run of a flow's node once it has ended, see [Runtime.Wait]. It implements
@@ -34,8 +35,8 @@ func (rt *Runtime) node(ctx context.Context, node runlane.Node) (f *flow, i int,
 
 // ofNode refuses a run of another origin under the id of a node's latest run.
 func (f *flow) ofNode(i int, run *runlane.Run, err error) error {
-	if source := f.source(i, f.plan.Nodes[i].Round); err == nil && !sameSource(run.Source, source) {
-		err = strangerError(run, source)
+	if source := f.source(i, f.plan.Nodes[i].Round); err == nil && !origin.Same(run.Source, source) {
+		err = origin.Stranger(run, source)
 	}
 	return err
 }

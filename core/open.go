@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/schedule"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -24,7 +25,7 @@ type Runtime struct {
 	clientTasks  map[runlane.TaskID]ClientTask
 	definitions  []*runlane.Definition // of both, by id
 	queues       map[runlane.QueueName]runlane.Queue
-	schedules    []*schedule         // by id
+	schedules    schedule.Scheduler
 	bounded      []runlane.Queue     // those of them with a limit, by name
 	bindings     []runlane.QueueName // nil: any queue
 	delayed      lane.DelayedSender  // nil where the transport cannot delay
@@ -49,7 +50,6 @@ type Runtime struct {
 	middleware   []runlane.Middleware
 	world        World
 	realTime     bool // the world's clock is the process's
-	openedAt     time.Time
 	workerID     string
 	tokenKeys    [][]byte
 	gate         gate
@@ -98,8 +98,10 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 		return nil, err
 	}
 	rt.observe(options.Hooks)
-	rt.openedAt = rt.now()
-	rt.warnOfFineSchedules(ctx)
+	rt.schedules.OpenedAt = rt.now()
+	if !rt.firesBetweenTicks() {
+		rt.schedules.WarnOfFine(ctx, tickEvery)
+	}
 	rt.warnOfIdleKeys(ctx)
 	return rt, nil
 }
@@ -154,6 +156,12 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 		rt.logger = slog.Default()
 	}
 	rt.logger = safeLogger(rt.logger)
+	rt.schedules = schedule.Scheduler{
+		Host:        scheduleHost{rt},
+		Environment: rt.environment,
+		Logger:      rt.logger,
+		Coded:       rt.coded,
+	}
 	rt.texts.log = !options.HideErrorTexts && options.Codec == nil
 	rt.texts.keep = rt.texts.log && l.Storage.Capabilities().ProcessLocalState
 	if rt.maxAbandoned == 0 {
@@ -217,7 +225,7 @@ func (rt *Runtime) validate(options *Options) error {
 		faults = append(faults, rt.registerQueue(q))
 	}
 	for _, s := range options.Schedules {
-		faults = append(faults, rt.registerSchedule(s))
+		faults = append(faults, rt.schedules.Add(s, rt.registerQueue, safeError))
 	}
 	if c := rt.storage().Capabilities(); len(options.Handlers)+len(options.Tasks) > 0 {
 		if !c.LeasesRuns {

@@ -9,6 +9,7 @@ import (
 	"maps"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/origin"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -99,8 +100,8 @@ func (c change) repeat(
 		return nil, false, err
 	case readErr != nil:
 		return nil, false, readErr
-	case !sameSource(run.Source, p.source):
-		return run, false, strangerError(run, p.source)
+	case !origin.Same(run.Source, p.source):
+		return run, false, origin.Stranger(run, p.source)
 	default:
 		return run, false, nil
 	}

@@ -2,20 +2,14 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/schedule"
 	"github.com/runlane/runlane-go/lane"
 )
-
-// maxPreview is how many fire times [Schedules.Preview] computes at most.
-const maxPreview = 1000
-
-// resumeRounds bounds how often a resumption reads what fell due during a long pause.
-const resumeRounds = 500
 
 // Schedules is the operator's view of schedules. Stateless: get one with [Runtime.Schedules] when you need it.
 type Schedules struct{ rt *Runtime }
@@ -46,36 +40,12 @@ func (s *Schedules) List(ctx context.Context) iter.Seq2[ScheduleState, error] {
 			return
 		}
 		defer s.rt.gate.leave()
-		if err := s.rt.keepsSchedules(); err != nil {
+		if err := s.rt.schedules.Supported(); err != nil {
 			yield(ScheduleState{}, err)
 			return
 		}
-		unregistered := s.rt.schedules
-		q := lane.PageQuery{Environment: s.rt.environment}
-		for {
-			page, err := s.rt.storage().ListSchedules(ctx, &q)
-			if err != nil {
-				yield(ScheduleState{}, err)
-				return
-			}
-			for _, record := range page.Items {
-				for len(unregistered) > 0 && unregistered[0].ID <= record.ID {
-					if own := unregistered[0]; own.ID < record.ID &&
-						!yield(s.state(&runlane.ScheduleRecord{ID: own.ID}), nil) {
-						return
-					}
-					unregistered = unregistered[1:]
-				}
-				if !yield(s.state(&record), nil) {
-					return
-				}
-			}
-			if q.After = page.Next; q.After == "" {
-				break
-			}
-		}
-		for _, own := range unregistered {
-			if !yield(s.state(&runlane.ScheduleRecord{ID: own.ID}), nil) {
+		for state, err := range s.rt.schedules.List(ctx) {
+			if !yield(ScheduleState(state), err) {
 				return
 			}
 		}
@@ -88,50 +58,11 @@ func (s *Schedules) Get(ctx context.Context, id runlane.ScheduleID) (*ScheduleSt
 		return nil, err
 	}
 	defer s.rt.gate.leave()
-	record, err := s.record(ctx, id)
+	state, err := s.rt.schedules.Get(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	state := s.state(record)
-	return &state, nil
-}
-
-// record is the stored one, or an empty one for a schedule of this runtime that no tick has registered yet.
-func (s *Schedules) record(ctx context.Context, id runlane.ScheduleID) (*runlane.ScheduleRecord, error) {
-	if err := firstError(id.Validate(), s.rt.keepsSchedules()); err != nil {
-		return nil, err
-	}
-	record, err := s.rt.storage().GetSchedule(ctx, lane.ScheduleKey{Environment: s.rt.environment, ScheduleID: id})
-	if _, known := s.rt.findSchedule(id); known && errors.Is(err, runlane.ErrScheduleNotFound) {
-		return &runlane.ScheduleRecord{ID: id}, nil
-	}
-	return record, err
-}
-
-func (s *Schedules) state(record *runlane.ScheduleRecord) ScheduleState {
-	state := ScheduleState{ScheduleRecord: *record}
-	own, known := s.rt.findSchedule(record.ID)
-	if state.Known = known; known {
-		now := s.rt.now()
-		from := now
-		for _, mark := range [...]time.Time{record.RegisteredAt, record.LastEvaluated, record.LastFire} {
-			if !mark.After(now.Add(markTolerance)) {
-				from = latest(from, mark)
-			}
-		}
-		if next, ok := own.When.Next(from); ok {
-			state.Next = next
-		}
-	}
-	state.Doubted = doubted(record, s.rt.now())
-	return state
-}
-
-func (rt *Runtime) keepsSchedules() error {
-	if !rt.storage().Capabilities().KeepsSchedules {
-		return unsupported("the storage keeps no schedules")
-	}
-	return nil
+	return (*ScheduleState)(&state), nil
 }
 
 // Occurrences walks the recorded occurrences of a schedule, newest first; skippedOnly leaves out those that made runs.
@@ -145,27 +76,16 @@ func (s *Schedules) Occurrences(
 			return
 		}
 		defer s.rt.gate.leave()
-		if err := firstError(id.Validate(), s.rt.keepsSchedules()); err != nil {
+		if err := firstError(id.Validate(), s.rt.schedules.Supported()); err != nil {
 			yield(runlane.Occurrence{}, err)
 			return
 		}
-		q := lane.OccurrenceQuery{
-			PageQuery:   lane.PageQuery{Environment: s.rt.environment},
-			ScheduleID:  id,
-			SkippedOnly: skippedOnly,
-		}
-		for {
-			page, err := s.rt.storage().ListScheduleOccurrences(ctx, &q)
+		for occurrence, err := range s.rt.schedules.Occurrences(ctx, id, skippedOnly) {
 			if err != nil {
 				yield(runlane.Occurrence{}, err)
 				return
 			}
-			for _, occurrence := range page.Items {
-				if !yield(occurrence, nil) {
-					return
-				}
-			}
-			if q.After = page.Next; q.After == "" {
+			if !yield(*occurrence, nil) {
 				return
 			}
 		}
@@ -175,25 +95,7 @@ func (s *Schedules) Occurrences(
 // Preview computes the next n fire times of a schedule that this runtime has, from now on, or fewer when it stops
 // firing. n is 1 to 1,000.
 func (s *Schedules) Preview(id runlane.ScheduleID, n int) ([]time.Time, error) {
-	own, known := s.rt.findSchedule(id)
-	switch {
-	case !known:
-		return nil, unknownSchedule(id)
-	case n < 1 || n > maxPreview:
-		return nil, invalidInput(fmt.Sprintf("ask for 1 to %d", maxPreview), "n is %d", n)
-	}
-	var fires []time.Time
-	for at, ok := own.When.Next(s.rt.now()); ok && len(fires) < n; at, ok = own.When.Next(at) {
-		fires = append(fires, at)
-	}
-	return fires, nil
-}
-
-func unknownSchedule(id runlane.ScheduleID) error {
-	return &runlane.Error{
-		Code: runlane.ErrScheduleNotFound, Message: fmt.Sprintf("this runtime has no definition of schedule %q", id),
-		Hint: "pass it to core.Open, or ask the program that has it",
-	}
+	return s.rt.schedules.Preview(id, n)
 }
 
 // Pause stops a schedule from firing, in every process, from the next tick on, and keeps the reason. Pausing twice
@@ -215,49 +117,7 @@ func (s *Schedules) Resume(ctx context.Context, id runlane.ScheduleID, options *
 	if _, _, err := options.settle("ChangeOptions"); err != nil {
 		return err
 	}
-	own, known := s.rt.findSchedule(id)
-	if !known {
-		return unknownSchedule(id)
-	}
-	for range resumeRounds {
-		record, err := s.record(ctx, id)
-		if err != nil || !record.Paused {
-			return err
-		}
-		e := evaluation{rt: s.rt, schedule: own, record: record, now: s.rt.now()}
-		if left, err := e.skipPaused(ctx); err != nil {
-			return err
-		} else if left { // more than one reading covers, or another process's
-			continue
-		}
-		next := *record
-		next.Paused, next.PauseReason = false, ""
-		next.DefinitionHash, next.LastEvaluated = own.hash, e.now
-		_, err = s.rt.storage().PutSchedule(ctx, &lane.PutScheduleCommand{
-			Environment: s.rt.environment,
-			Record:      next,
-		})
-		if !isConflict(err, runlane.ConflictScheduleOccurrence) {
-			return err
-		}
-	}
-	return scheduleChangedTooOften(id, resumeRounds)
-}
-
-// skipPaused records what came due during the pause. left means that the record must be read again.
-func (e *evaluation) skipPaused(ctx context.Context) (left bool, err error) {
-	from, err := e.from(ctx)
-	if err != nil {
-		return false, err
-	}
-	fires, more := occurrences(e.schedule.When, from, e.now)
-	for _, f := range skipAll(fires, runlane.SkippedPaused) {
-		if _, err := e.fire(ctx, f); err != nil {
-			return false, err
-		}
-		left = true // the completion moved the record's version
-	}
-	return left || more, nil
+	return s.rt.schedules.Resume(ctx, id)
 }
 
 // TriggerNow makes a run of the schedule at once, whatever its times, its pause and its overlap policy say. The run
@@ -279,26 +139,11 @@ func (s *Schedules) TriggerNow(
 	if err != nil {
 		return nil, err
 	}
-	own, known := s.rt.findSchedule(id)
-	if !known {
-		return nil, unknownSchedule(id)
-	}
-	p := s.rt.planScheduled(own, actor, runlane.RunID(s.rt.world.NewID("run_")), time.Time{})
-	p.source.FireTime = p.at
-	if reason != "" {
-		p.options = &runlane.TriggerOptions{Meta: map[string]string{metaReason: reason}}
-	}
-	if checksOverlap(own.Overlap) {
-		if err := s.noteManual(ctx, own, p.id); err != nil {
-			return nil, err
-		}
-	}
-	commit, err := s.rt.create(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	s.rt.announce(ctx, p, commit)
-	return commit.Run, nil
+	return s.rt.schedules.TriggerNow(ctx, id, &schedule.Run{
+		ID:     runlane.RunID(s.rt.world.NewID("run_")),
+		Actor:  actor,
+		Reason: reason,
+	})
 }
 
 // change writes a record with an operator's change, over whatever other processes write meanwhile.
@@ -316,39 +161,81 @@ func (s *Schedules) change(
 	if err != nil {
 		return err
 	}
-	return s.write(ctx, id, changeRounds, func(r *runlane.ScheduleRecord) { apply(r, reason) })
+	return s.rt.schedules.Change(ctx, id, func(r *runlane.ScheduleRecord) { apply(r, reason) })
 }
 
-// write writes a record as apply changes it, over whatever other processes write meanwhile.
-func (s *Schedules) write(
-	ctx context.Context, id runlane.ScheduleID, rounds int, apply func(*runlane.ScheduleRecord),
-) error {
-	for range rounds {
-		record, err := s.record(ctx, id)
-		if err != nil {
-			return err
+// scheduleHost is what schedules need of the runtime.
+type scheduleHost struct{ rt *Runtime }
+
+// Now implements schedule.Host.
+func (h scheduleHost) Now() time.Time { return h.rt.now() }
+
+// Storage implements schedule.Host.
+func (h scheduleHost) Storage() lane.Storage { return h.rt.storage() }
+
+// Create implements schedule.Host. A run of a schedule has no idempotency key: the occurrence is its identity.
+func (h scheduleHost) Create(
+	ctx context.Context, d *schedule.Definition, run *schedule.Run,
+) (*runlane.Run, func(context.Context), error) {
+	at := h.rt.now()
+	p := &plan{
+		options:        &noOptions,
+		task:           d.Call.Task,
+		queue:          d.Call.Task.Queue,
+		id:             run.ID,
+		actor:          run.Actor,
+		source:         runlane.Source{Type: runlane.SourceSchedule, ScheduleID: d.ID, FireTime: run.FireTime},
+		at:             at,
+		availableAt:    at,
+		payload:        d.Prepared.Payload,
+		concurrencyKey: d.Prepared.ConcurrencyKey,
+		singletonKey:   d.Prepared.SingletonKey,
+	}
+	if run.FireTime.IsZero() {
+		p.source.FireTime = at
+	}
+	if run.Reason != "" {
+		p.options = &runlane.TriggerOptions{Meta: map[string]string{metaReason: run.Reason}}
+	}
+	commit, err := h.rt.create(ctx, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	return commit.Run, func(ctx context.Context) { h.rt.announce(ctx, p, commit) }, nil
+}
+
+// Cancel implements schedule.Host.
+func (h scheduleHost) Cancel(ctx context.Context, id runlane.RunID, actor runlane.Actor, reason string) error {
+	_, _, err := change{rt: h.rt, actor: actor, reason: reason}.cancel(ctx, id)
+	if movedOn(err) {
+		return nil
+	}
+	return err
+}
+
+// checkScheduledPayloads refuses payloads that the storage cannot hold: each fire would fail. What the codec cannot
+// encode now is judged as it is.
+func (rt *Runtime) checkScheduledPayloads(ctx context.Context) error {
+	if rt.outputs == nil {
+		return nil
+	}
+	for _, s := range rt.schedules.All() {
+		stored := s.Prepared.Payload
+		_, id := schedule.OccurrenceIDs(rt.environment, s.ID, rt.now())
+		if rt.coded {
+			of := runlane.BodyRef{Environment: rt.environment, RunID: id, TaskID: s.Call.Task.ID}
+			if encoded, _, err := rt.codec.encodeBody(ctx, of, stored); err == nil {
+				stored = encoded
+			}
 		}
-		next := *record
-		if own, _ := s.rt.findSchedule(id); own != nil && next.Version == 0 {
-			next.DefinitionHash, next.RegisteredAt, next.LastEvaluated = own.hash, s.rt.now(), s.rt.now()
-		}
-		apply(&next)
-		_, err = s.rt.storage().PutSchedule(ctx, &lane.PutScheduleCommand{
-			Environment: s.rt.environment,
-			Record:      next,
-		})
-		if !isConflict(err, runlane.ConflictScheduleOccurrence) {
-			return err
+		if err := rt.outputs.CheckPayload(id, stored); err != nil {
+			return &runlane.Error{
+				Code:    runlane.ErrConfigurationInvalid,
+				Message: fmt.Sprintf("Options.Schedules: schedule %q: %s", s.ID, messageOf(err)),
+				Hint:    hintOf(err),
+				Cause:   err,
+			}
 		}
 	}
-	return scheduleChangedTooOften(id, rounds)
-}
-
-func scheduleChangedTooOften(id runlane.ScheduleID, rounds int) error {
-	conflict := runlane.NewConflict(
-		runlane.ConflictScheduleOccurrence,
-		fmt.Sprintf("schedule %q changed during each of %d tries", id, rounds),
-	)
-	conflict.Hint = "call again"
-	return conflict
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/origin"
 	"github.com/runlane/runlane-go/internal/blind"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -215,8 +216,8 @@ func (s *sending) note(existing bool) {
 func (s *sending) judge(ctx context.Context, mail *lane.Mail) (existing bool, err error) {
 	run := mail.Run
 	switch {
-	case s.source != nil && !sameSource(run.Source, *s.source):
-		return false, strangerError(run, *s.source)
+	case s.source != nil && !origin.Same(run.Source, *s.source):
+		return false, origin.Stranger(run, *s.source)
 	case !s.created.IsZero() && !run.CreatedAt.Equal(s.created):
 		return false, ended(run, "the run that is meant is gone, and another has its id")
 	case s.given && len(mail.Signals) > 0:

@@ -123,7 +123,7 @@ func (t *tick) round(ctx context.Context) {
 		share int
 	}{
 		{t.finalizeCancellations, 2}, {t.failAbandoned, 2}, {t.tellEnds, 1}, {t.deliver, 4}, {t.redeliver, 1},
-		{t.materialize, 2}, {t.dispatch, 2}, {t.flush, 3},
+		{t.fireSchedules, 2}, {t.dispatch, 2}, {t.flush, 3},
 	}
 	shares := 0
 	for _, s := range stages {
@@ -134,6 +134,12 @@ func (t *tick) round(ctx context.Context) {
 		shares -= stages[i].share
 		t.result.More = t.result.More || into.More
 	}
+}
+
+// fireSchedules makes the runs of schedules whose time has come.
+func (t *tick) fireSchedules(ctx context.Context) StageResult {
+	r := t.rt.schedules.Fire(ctx)
+	return StageResult{Done: r.Done, Skipped: r.Skipped, Failed: r.Failed, More: r.More, Err: r.Err}
 }
 
 // tick is the state of one round.

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/origin"
 	"github.com/runlane/runlane-go/internal/blind"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -168,8 +168,8 @@ func (rt *Runtime) sameRun(ctx context.Context, p *plan, conflict error) (*runla
 		return nil, &repeatError{conflict}
 	case err != nil:
 		return nil, err
-	case (p.call != "" || p.node != nil) && !sameSource(run.Source, p.source):
-		return nil, strangerError(run, p.source)
+	case (p.call != "" || p.node != nil) && !origin.Same(run.Source, p.source):
+		return nil, origin.Stranger(run, p.source)
 	case run.PayloadError() != nil:
 		return nil, run.PayloadError()
 	}
@@ -183,32 +183,6 @@ func (rt *Runtime) sameRun(ctx context.Context, p *plan, conflict error) (*runla
 		}
 	}
 	return &runlane.TriggerResult{Run: run, Outcome: runlane.TriggerReturnedExisting, PayloadDiffers: differs}, nil
-}
-
-// sameSource reports that a run comes from where a computed id says. An id alone is no proof: a run that someone
-// triggered under it is another one, which tells its end to no one.
-func sameSource(a, b runlane.Source) bool {
-	same := a.CreatedAt.Equal(b.CreatedAt) && a.FireTime.Equal(b.FireTime)
-	a.CreatedAt, a.FireTime = b.CreatedAt, b.FireTime
-	return same && a == b
-}
-
-// strangerError refuses a run of another origin under a computed id. Ids name one run as long as it is kept, so another
-// attempt would find the same.
-func strangerError(run *runlane.Run, wanted runlane.Source) error {
-	of := fmt.Sprintf("a run of type %q", wanted.Type)
-	switch {
-	case wanted.Call != "":
-		of = fmt.Sprintf("a run of call %q", wanted.Call)
-	case wanted.Node != "":
-		of = fmt.Sprintf("node %q of flow %q", wanted.Node, wanted.FlowID)
-	}
-	return runlane.Permanent(&runlane.Error{
-		Code:    runlane.ErrValidationFailed,
-		Message: "a run of another origin has the id of " + of,
-		RunID:   run.ID,
-		Hint:    "find out who made it: leave TriggerOptions.RunID empty, or use ids of your own form",
-	})
 }
 
 // announce sends what the commit asks for: its wakeup at once, or a delayed one if the transport can hold it until the

@@ -227,3 +227,47 @@ func (rt *Runtime) tickLoop(ctx context.Context, workerID string) {
 		}
 	}
 }
+
+// firesBetweenTicks reports that workers here wait for the times of schedules themselves. They do so where reading the
+// state costs almost nothing: in the memory of this process, or near it. Of several processes one makes each run. See
+// docs/internals/design.md, Schedules.
+func (rt *Runtime) firesBetweenTicks() bool {
+	if len(rt.schedules.All()) == 0 {
+		return false
+	}
+	_, near := lane.As[lane.Near](rt.storage())
+	return near || rt.storage().Capabilities().ProcessLocalState
+}
+
+// tickDistance is about how long workers here wait between two ticks: a minute, unless the storage is near.
+func (rt *Runtime) tickDistance() time.Duration {
+	if near, ok := lane.As[lane.Near](rt.storage()); ok {
+		return near.TickEvery()
+	}
+	return tickEvery
+}
+
+// rest waits for the next tick. Meanwhile it makes the runs of schedules at their times, if [Runtime.firesBetweenTicks]
+// says so. tickedAt is an instant before the last tick read the schedules. It returns false when ctx has ended.
+func (rt *Runtime) rest(ctx context.Context, workerID string, tickedAt time.Time) bool {
+	whole := rt.world.around(rt.tickDistance())
+	if !rt.firesBetweenTicks() {
+		return pause(ctx, whole)
+	}
+	for end := time.Now().Add(whole); ; {
+		left := time.Until(end)
+		fire, ok := rt.schedules.NextFire(tickedAt)
+		wait := fire.Sub(rt.world.Now())
+		if !ok || wait >= left {
+			return pause(ctx, left)
+		}
+		if !pause(ctx, wait) {
+			return false
+		}
+		tickedAt = rt.now()
+		if result := rt.schedules.Fire(ctx); result.Err != nil && ctx.Err() == nil { // the tick tries again
+			attrs := append([]slog.Attr{slog.String(attrWorkerID, workerID)}, errorAttrs(result.Err)...)
+			rt.logger.LogAttrs(ctx, slog.LevelWarn, "schedules could not be fired at their time", attrs...)
+		}
+	}
+}

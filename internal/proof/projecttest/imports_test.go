@@ -32,6 +32,9 @@ const (
 
 	reducerFolder = "core/internal/reducer"
 
+	failPkg   = module + "/core/internal/fail$"
+	originPkg = module + "/core/internal/origin$"
+
 	itemPkg     = module + "/dynamostore/internal/item$"
 	dynamoTypes = awsSDK + "/service/dynamodb/types$"
 )
@@ -41,9 +44,10 @@ var importRules = []importRule{
 	{"", []string{"$gostd"}},
 	{"lane/...", []string{"$gostd", runlanePkg}},
 	{reducerFolder, []string{runlanePkg, "fmt$", "reflect$", "slices$", "strings$", "time$"}},
-	{"core/...", []string{
-		"$gostd", runlanePkg, lanePkg, module + "/" + reducerFolder + "$", blindOf, hostOf, "github.com/oklog/ulid/v2$", xsync,
+	{"core", []string{
+		"$gostd", runlanePkg, lanePkg, module + "/core/internal/", blindOf, hostOf, "github.com/oklog/ulid/v2$", xsync,
 	}},
+	{"core/internal/...", []string{"$gostd", runlanePkg, lanePkg, failPkg, originPkg, module + "/" + reducerFolder + "$", blindOf, xsync}},
 	{"internal/embedded", []string{"$gostd", runlanePkg, lanePkg}},
 	{"memlane/...", []string{"$gostd", runlanePkg, lanePkg, module + "/internal/embedded$"}},
 	{"dynamostore", []string{

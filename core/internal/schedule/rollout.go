@@ -1,4 +1,4 @@
-package core
+package schedule
 
 import (
 	"context"
@@ -23,7 +23,7 @@ const (
 // to the other one. It does not while that one seems to be gone.
 func (e *evaluation) outdated() bool {
 	r := e.record
-	return e.schedule.recorded.Load() && !e.schedule.sameTimes(r.DefinitionHash) && e.trusts(r.LastEvaluated) &&
+	return e.own.recorded.Load() && !e.own.sameTimes(r.DefinitionHash) && e.trusts(r.LastEvaluated) &&
 		e.now.Sub(r.LastEvaluated) < abandonedAfter
 }
 
@@ -41,18 +41,18 @@ func (e *evaluation) takeOver(ctx context.Context, from time.Time) (ours bool, e
 	if e.outdated() {
 		return true, nil
 	}
-	if !e.schedule.sameTimes(e.record.DefinitionHash) {
+	if !e.own.sameTimes(e.record.DefinitionHash) {
 		next := *e.record
-		next.DefinitionHash, next.LastEvaluated = e.schedule.hash, from
+		next.DefinitionHash, next.LastEvaluated = e.own.hash, from
 		if ours, err := e.put(ctx, &next); err != nil || !ours {
 			return false, err
 		}
 	}
-	e.schedule.recorded.Store(true)
+	e.own.recorded.Store(true)
 	return true, nil
 }
 
 // settle remembers that nothing is open at an instant or before it.
 func (e *evaluation) settle(at time.Time) {
-	e.schedule.settled.Store(max(e.schedule.settled.Load(), at.UnixMilli()))
+	e.own.settled.Store(max(e.own.settled.Load(), at.UnixMilli()))
 }

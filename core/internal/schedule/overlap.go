@@ -1,11 +1,12 @@
-package core
+package schedule
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/fail"
+	"github.com/runlane/runlane-go/core/internal/origin"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -23,7 +24,7 @@ func checksOverlap(o runlane.Overlap) bool { return o != "" && o != runlane.Over
 // waits keeps the latest occurrence pending while a run before it is active, if the schedule says so. The occurrences
 // before it are then skipped because of that run.
 func (e *evaluation) waits(ctx context.Context, plan []firing) (bool, error) {
-	if e.schedule.Overlap != runlane.OverlapQueueLatest {
+	if e.own.Overlap != runlane.OverlapQueueLatest {
 		return false, nil
 	}
 	last := plan[len(plan)-1].at
@@ -52,20 +53,20 @@ func (e *evaluation) waits(ctx context.Context, plan []firing) (bool, error) {
 // It is read before the occurrence is claimed, because a claim whose tick fails delays the occurrence. No claim of
 // another tick can have been made and have ended meanwhile: claims are judged by a time before this reading.
 func (e *evaluation) overlapping(ctx context.Context, f *firing, id runlane.RunID) ([]runlane.RunID, error) {
-	if f.skipped != "" || e.schedule.Overlap != runlane.OverlapForbid && e.schedule.Overlap != runlane.OverlapReplace {
+	if f.skipped != "" || e.own.Overlap != runlane.OverlapForbid && e.own.Overlap != runlane.OverlapReplace {
 		return nil, nil
 	}
 	active, err := e.predecessors(ctx)
 	if err != nil || len(active) == 0 {
 		return nil, err
 	}
-	made, err := e.rt.foundRun(ctx, id)
+	made, err := e.s.foundRun(ctx, id)
 	switch {
 	case err != nil:
 		return nil, err
 	case made == nil:
 		return active, nil
-	case !sameSource(made.Source, e.source(f.at)):
+	case !origin.Same(made.Source, e.source(f.at)):
 		f.skipped = runlane.SkippedIDTaken
 	}
 	return nil, nil
@@ -77,10 +78,7 @@ func (e *evaluation) overlapping(ctx context.Context, f *firing, id runlane.RunI
 // trigger died, or comes after this reading. A run of another origin under a noted id is none of the schedule's, and the
 // run of an occurrence that a wrong clock made ahead of its time is not before it.
 func (e *evaluation) predecessors(ctx context.Context) ([]runlane.RunID, error) {
-	now, err := e.rt.storage().GetSchedule(ctx, lane.ScheduleKey{
-		Environment: e.rt.environment,
-		ScheduleID:  e.schedule.ID,
-	})
+	now, err := e.s.Host.Storage().GetSchedule(ctx, e.key())
 	if err != nil {
 		return nil, err
 	}
@@ -90,52 +88,52 @@ func (e *evaluation) predecessors(ctx context.Context) ([]runlane.RunID, error) 
 		if id == "" {
 			continue
 		}
-		run, err := e.rt.foundRun(ctx, id)
+		run, err := e.s.foundRun(ctx, id)
 		if err != nil {
 			return nil, err
 		}
 		if run != nil && run.Status.Active() && run.Source.Type == runlane.SourceSchedule &&
-			run.Source.ScheduleID == e.schedule.ID && (i > 0 || e.trusts(run.Source.FireTime)) {
+			run.Source.ScheduleID == e.own.ID && (i > 0 || e.trusts(run.Source.FireTime)) {
 			active = append(active, id)
 		}
 	}
 	return active, nil
 }
 
-// foundRun reads a run; nil: there is none.
-func (rt *Runtime) foundRun(ctx context.Context, id runlane.RunID) (*runlane.Run, error) {
-	run, err := rt.storage().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
-	if isNotFound(err) {
-		return nil, nil // said above
-	}
-	return run, err
-}
-
 // replace cancels the runs before.
 func (e *evaluation) replace(ctx context.Context, active []runlane.RunID) error {
-	c := change{rt: e.rt, actor: e.actor(), reason: "replaced by the next occurrence of its schedule"}
 	for _, id := range active {
-		if _, _, err := c.cancel(ctx, id); err != nil && !errors.Is(err, errMovedOn) && !isNotFound(err) {
+		err := e.s.Host.Cancel(ctx, id, e.actor(), "replaced by the next occurrence of its schedule")
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// foundRun reads a run; nil: there is none.
+func (s *Scheduler) foundRun(ctx context.Context, id runlane.RunID) (*runlane.Run, error) {
+	run, err := s.Host.Storage().GetRun(ctx, lane.RunKey{Environment: s.Environment, RunID: id})
+	if fail.IsNotFound(err) {
+		return nil, nil // said above
+	}
+	return run, err
+}
+
 // noteManual names a run in the schedule's record before it is created, so that no occurrence misses it. A process that
 // dies in between leaves an id without a run, which blocks nothing.
-func (s *Schedules) noteManual(ctx context.Context, own *schedule, id runlane.RunID) error {
+func (s *Scheduler) noteManual(ctx context.Context, own *Definition, id runlane.RunID) error {
 	return s.write(ctx, own.ID, noteRounds, func(r *runlane.ScheduleRecord) {
-		r.ManualRunIDs = append(s.rt.manualRuns(ctx, r.ManualRunIDs), id)
+		r.ManualRunIDs = append(s.manualRuns(ctx, r.ManualRunIDs), id)
 	})
 }
 
 // manualRuns are the noted runs that stay noted beside a new one. Those that ended are removed. If there is still no
 // room, the oldest id without a run is removed first, then the oldest of all. What cannot be read stays.
-func (rt *Runtime) manualRuns(ctx context.Context, noted []runlane.RunID) []runlane.RunID {
+func (s *Scheduler) manualRuns(ctx context.Context, noted []runlane.RunID) []runlane.RunID {
 	var kept, absent []runlane.RunID
 	for _, id := range noted {
-		run, err := rt.foundRun(ctx, id)
+		run, err := s.foundRun(ctx, id)
 		switch {
 		case err == nil && run == nil:
 			absent = append(absent, id)

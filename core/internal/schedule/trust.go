@@ -1,11 +1,10 @@
-package core
+package schedule
 
 import (
 	"context"
 	"time"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/lane"
 )
 
 const (
@@ -46,9 +45,9 @@ func (e *evaluation) from(ctx context.Context) (time.Time, error) {
 	}
 	from := r.RegisteredAt
 	switch {
-	case !e.schedule.sameTimes(r.DefinitionHash):
-		settled := time.UnixMilli(e.schedule.settled.Load())
-		from = latest(from, earliest(latest(e.rt.openedAt, settled), e.now))
+	case !e.own.sameTimes(r.DefinitionHash):
+		settled := time.UnixMilli(e.own.settled.Load())
+		from = latest(from, earliest(latest(e.s.OpenedAt, settled), e.now))
 	case e.trusts(r.LastEvaluated):
 		from = latest(from, r.LastEvaluated)
 	}
@@ -69,24 +68,15 @@ func (e *evaluation) from(ctx context.Context) (time.Time, error) {
 
 // recorded walks the recorded occurrences, newest first, while yield says so.
 func (e *evaluation) recorded(ctx context.Context, yield func(*runlane.Occurrence) bool) error {
-	q := lane.OccurrenceQuery{
-		PageQuery:  lane.PageQuery{Environment: e.rt.environment},
-		ScheduleID: e.schedule.ID,
-	}
-	for {
-		page, err := e.rt.storage().ListScheduleOccurrences(ctx, &q)
+	for o, err := range e.s.Occurrences(ctx, e.own.ID, false) {
 		if err != nil {
 			return err
 		}
-		for i := range page.Items {
-			if !yield(&page.Items[i]) {
-				return nil
-			}
-		}
-		if q.After = page.Next; q.After == "" {
+		if !yield(o) {
 			return nil
 		}
 	}
+	return nil
 }
 
 // pass goes on after an occurrence that cannot be claimed, because a process with a wrong clock completed it ahead of

@@ -1,4 +1,4 @@
-package core
+package schedule
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/fail"
+	"github.com/runlane/runlane-go/core/internal/origin"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -25,8 +27,8 @@ const (
 
 var errClaimOver = errors.New("the claim of the occurrence is over")
 
-// occurrenceIDs are the same for every process that materializes the occurrence, so that doing it twice is harmless.
-func occurrenceIDs(
+// OccurrenceIDs are the same for every process that materializes the occurrence, so that doing it twice is harmless.
+func OccurrenceIDs(
 	e runlane.Environment, id runlane.ScheduleID, fire time.Time,
 ) (occurrence string, run runlane.RunID) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00schedule\x00%s\x00%d", e.Name(), id, fire.UnixMilli()))
@@ -34,27 +36,46 @@ func occurrenceIDs(
 	return "occ_" + text, runlane.RunID("run_" + text)
 }
 
-// materialize makes the runs of schedules whose time has come.
-func (t *tick) materialize(ctx context.Context) StageResult {
-	if len(t.rt.schedules) == 0 {
-		return StageResult{}
+// Result counts what one round left and did, of occurrences.
+type Result struct {
+	Done, Skipped, Failed int
+	More                  bool // another round would be worth it
+	Err                   error
+}
+
+func (r *Result) add(other Result) {
+	r.Done += other.Done
+	r.Skipped += other.Skipped
+	r.Failed += other.Failed
+	r.More = r.More || other.More
+	r.Err = errors.Join(r.Err, other.Err)
+}
+
+// Fire makes the runs of schedules whose time has come. All records are read at once, so that a schedule with nothing
+// due costs no separate request.
+func (s *Scheduler) Fire(ctx context.Context) Result {
+	if len(s.definitions) == 0 {
+		return Result{}
 	}
-	records, err := t.rt.scheduleRecords(ctx)
-	if err != nil {
-		return StageResult{Err: err}
+	records := map[runlane.ScheduleID]*runlane.ScheduleRecord{}
+	for record, err := range s.records(ctx, runlane.MaxPageLimit) {
+		if err != nil {
+			return Result{Err: err}
+		}
+		records[record.ID] = record
 	}
-	var result StageResult
-	for _, s := range t.rt.schedules {
+	var result Result
+	for _, own := range s.definitions {
 		if ctx.Err() != nil {
 			result.More = true
 			break
 		}
-		e := evaluation{rt: t.rt, schedule: s, record: records[s.ID], now: t.rt.now()}
+		e := evaluation{s: s, own: own, record: records[own.ID], now: s.Host.Now()}
 		if err := e.evaluate(ctx); err != nil {
 			e.result.Failed++
 			e.result.Err = &runlane.Error{
 				Code:      runlane.CodeOf(err),
-				Message:   fmt.Sprintf("schedule %q: %s", s.ID, messageOf(err)),
+				Message:   fmt.Sprintf("schedule %q: %s", own.ID, fail.Message(err)),
 				Retryable: true,
 				Cause:     err,
 			}
@@ -64,39 +85,21 @@ func (t *tick) materialize(ctx context.Context) StageResult {
 	return result
 }
 
-// scheduleRecords reads all records at once, so that a schedule with nothing due costs no separate request.
-func (rt *Runtime) scheduleRecords(ctx context.Context) (map[runlane.ScheduleID]*runlane.ScheduleRecord, error) {
-	records := map[runlane.ScheduleID]*runlane.ScheduleRecord{}
-	q := lane.PageQuery{Environment: rt.environment, Limit: runlane.MaxPageLimit}
-	for {
-		page, err := rt.storage().ListSchedules(ctx, &q)
-		if err != nil {
-			return nil, err
-		}
-		for i := range page.Items {
-			records[page.Items[i].ID] = &page.Items[i]
-		}
-		if q.After = page.Next; q.After == "" {
-			return records, nil
-		}
-	}
-}
-
 // evaluation is one reading of one schedule.
 type evaluation struct {
-	rt       *Runtime
-	schedule *schedule
-	record   *runlane.ScheduleRecord // as it was read; nil: there is none yet
-	now      time.Time
-	result   StageResult
+	s      *Scheduler
+	own    *Definition
+	record *runlane.ScheduleRecord // as it was read; nil: there is none yet
+	now    time.Time
+	result Result
 }
 
 // evaluate registers a schedule that is new, else it makes runs of what is due, and records what is left out.
 func (e *evaluation) evaluate(ctx context.Context) error {
 	if e.record == nil {
 		_, err := e.put(ctx, &runlane.ScheduleRecord{
-			ID:             e.schedule.ID,
-			DefinitionHash: e.schedule.hash,
+			ID:             e.own.ID,
+			DefinitionHash: e.own.hash,
 			RegisteredAt:   e.now,
 			LastEvaluated:  e.now,
 		})
@@ -116,9 +119,9 @@ func (e *evaluation) evaluate(ctx context.Context) error {
 		return err
 	}
 	until := e.until()
-	fires, more := occurrences(e.schedule.When, from, until)
+	fires, more := occurrences(e.own.When, from, until)
 	e.result.More = more
-	plan := judgeMisfires(e.schedule.Misfire, fires, more, e.now)
+	plan := judgeMisfires(e.own.Misfire, fires, more, e.now)
 	if len(plan) == 0 {
 		e.settle(until)
 		return e.note(ctx)
@@ -152,18 +155,18 @@ func (e *evaluation) salvage(ctx context.Context, plan []firing) ([]firing, erro
 	if skip.skipped == "" {
 		return plan, nil
 	}
-	_, id := occurrenceIDs(e.rt.environment, e.schedule.ID, skip.first)
-	runs, err := e.rt.storage().GetRuns(ctx, &lane.RunsQuery{
-		Environment:    e.rt.environment,
+	_, id := OccurrenceIDs(e.s.Environment, e.own.ID, skip.first)
+	runs, err := e.s.Host.Storage().GetRuns(ctx, &lane.RunsQuery{
+		Environment:    e.s.Environment,
 		IDs:            []runlane.RunID{id},
 		WithoutPayload: true,
 	})
-	if err != nil || len(runs) == 0 || !sameSource(runs[0].Source, e.source(skip.first)) {
+	if err != nil || len(runs) == 0 || !origin.Same(runs[0].Source, e.source(skip.first)) {
 		return plan, err
 	}
 	salvaged := []firing{{at: skip.first, first: skip.first, count: 1}}
 	if skip.count > 1 {
-		second, _ := e.schedule.When.Next(skip.first)
+		second, _ := e.own.When.Next(skip.first)
 		salvaged = append(salvaged, firing{at: skip.at, first: second, count: skip.count - 1, skipped: skip.skipped})
 	}
 	return append(salvaged, plan[1:]...), nil
@@ -184,8 +187,8 @@ func (e *evaluation) claimFirst(ctx context.Context, skip firing) (ours bool, er
 
 // claim claims an occurrence for this tick; another one that has it is counted.
 func (e *evaluation) claim(ctx context.Context, at time.Time) (*lane.OccurrenceClaim, error) {
-	occurrence, _ := occurrenceIDs(e.rt.environment, e.schedule.ID, at)
-	claim, err := e.rt.storage().ClaimScheduleOccurrence(ctx, &lane.ClaimOccurrenceCommand{
+	occurrence, _ := OccurrenceIDs(e.s.Environment, e.own.ID, at)
+	claim, err := e.s.Host.Storage().ClaimScheduleOccurrence(ctx, &lane.ClaimOccurrenceCommand{
 		ScheduleKey:  e.key(),
 		OccurrenceID: occurrence,
 		FireTime:     at,
@@ -199,13 +202,11 @@ func (e *evaluation) claim(ctx context.Context, at time.Time) (*lane.OccurrenceC
 	return claim, err
 }
 
-func (e *evaluation) key() lane.ScheduleKey {
-	return lane.ScheduleKey{Environment: e.rt.environment, ScheduleID: e.schedule.ID}
-}
+func (e *evaluation) key() lane.ScheduleKey { return e.s.key(e.own.ID) }
 
 // fire claims an occurrence, makes its run or not, and completes it. done is false when another process has it.
 func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) {
-	occurrence, runID := occurrenceIDs(e.rt.environment, e.schedule.ID, f.at)
+	occurrence, runID := OccurrenceIDs(e.s.Environment, e.own.ID, f.at)
 	before, err := e.overlapping(ctx, &f, runID)
 	if err != nil {
 		return false, err
@@ -237,9 +238,9 @@ func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) 
 	case f.count > 1:
 		c.First, c.Count = f.first, f.count
 	}
-	err = e.rt.storage().CompleteScheduleOccurrence(ctx, c)
+	err = e.s.Host.Storage().CompleteScheduleOccurrence(ctx, c)
 	// The claim of a slow process ended, and the process that has it now made the same run.
-	if isConflict(err, runlane.ConflictScheduleOccurrence) {
+	if fail.IsConflict(err, runlane.ConflictScheduleOccurrence) {
 		e.result.Skipped++
 		return false, nil
 	}
@@ -261,34 +262,33 @@ func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) 
 func (e *evaluation) make(
 	ctx context.Context, fire time.Time, id runlane.RunID, before []runlane.RunID,
 ) (runlane.SkipReason, error) {
-	if len(before) > 0 && e.schedule.Overlap == runlane.OverlapForbid {
+	if len(before) > 0 && e.own.Overlap == runlane.OverlapForbid {
 		return runlane.SkippedOverlap, nil
 	}
 	if err := e.replace(ctx, before); err != nil {
 		return "", err
 	}
-	p := e.rt.planScheduled(e.schedule, e.actor(), id, fire)
 	claimed, stop := e.whileClaimed(ctx)
 	defer stop()
-	commit, err := e.rt.create(claimed, p)
+	_, announce, err := e.s.Host.Create(claimed, e.own, &Run{ID: id, Actor: e.actor(), FireTime: fire})
 	switch {
 	case err != nil && context.Cause(claimed) == errClaimOver: //nolint:errorlint // our own, never wrapped
 		return "", errClaimOver
 	case err == nil:
-		e.rt.announce(ctx, p, commit)
+		announce(ctx)
 		return "", nil
-	case isConflict(err, runlane.ConflictEventSequence): // a run has the computed id
-		made, readErr := e.rt.foundRun(ctx, id)
+	case fail.IsConflict(err, runlane.ConflictEventSequence): // a run has the computed id
+		made, readErr := e.s.foundRun(ctx, id)
 		switch {
 		case readErr != nil:
 			return "", readErr
 		case made == nil: // pruned since: the next tick makes it
 			return "", err
-		case !sameSource(made.Source, p.source):
+		case !origin.Same(made.Source, e.source(fire)):
 			return runlane.SkippedIDTaken, nil
 		}
 		return "", nil
-	case isConflict(err, runlane.ConflictSingletonKey):
+	case fail.IsConflict(err, runlane.ConflictSingletonKey):
 		return runlane.SkippedSingleton, nil
 	default:
 		return "", err
@@ -298,40 +298,22 @@ func (e *evaluation) make(
 // whileClaimed ends with the evaluation's claims, before a tick whose clock is ahead takes one over. From then on that
 // tick decides about the occurrence, and it may have skipped it, so that a late run would be wrong.
 func (e *evaluation) whileClaimed(ctx context.Context) (context.Context, context.CancelFunc) {
-	left := e.now.Add(occurrenceClaim - clockTolerance).Sub(e.rt.now())
+	left := e.now.Add(occurrenceClaim - clockTolerance).Sub(e.s.Host.Now())
 	return context.WithTimeoutCause(ctx, left, errClaimOver)
 }
 
 // source is where the run of an occurrence comes from.
 func (e *evaluation) source(fire time.Time) runlane.Source {
-	return runlane.Source{Type: runlane.SourceSchedule, ScheduleID: e.schedule.ID, FireTime: fire}
+	return runlane.Source{Type: runlane.SourceSchedule, ScheduleID: e.own.ID, FireTime: fire}
 }
 
 func (e *evaluation) actor() runlane.Actor {
-	return runlane.Actor{Type: runlane.ActorSchedule, ID: string(e.schedule.ID)}
-}
-
-// planScheduled is the trigger of a schedule's run. It has no idempotency key: the occurrence is its identity.
-func (rt *Runtime) planScheduled(s *schedule, actor runlane.Actor, id runlane.RunID, fire time.Time) *plan {
-	at := rt.now()
-	return &plan{
-		options:        &noOptions,
-		task:           s.Call.Task,
-		queue:          s.Call.Task.Queue,
-		id:             id,
-		actor:          actor,
-		source:         runlane.Source{Type: runlane.SourceSchedule, ScheduleID: s.ID, FireTime: fire},
-		at:             at,
-		availableAt:    at,
-		payload:        s.prepared.Payload,
-		concurrencyKey: s.prepared.ConcurrencyKey,
-		singletonKey:   s.prepared.SingletonKey,
-	}
+	return runlane.Actor{Type: runlane.ActorSchedule, ID: string(e.own.ID)}
 }
 
 // note records that the schedule was evaluated: at once with a changed definition, otherwise now and then.
 func (e *evaluation) note(ctx context.Context) error {
-	if e.outdated() || e.record.DefinitionHash == e.schedule.hash && e.now.Sub(e.record.LastEvaluated).Abs() < evaluationNoted &&
+	if e.outdated() || e.record.DefinitionHash == e.own.hash && e.now.Sub(e.record.LastEvaluated).Abs() < evaluationNoted &&
 		e.trusts(e.record.RegisteredAt) {
 		return nil
 	}
@@ -342,16 +324,16 @@ func (e *evaluation) note(ctx context.Context) error {
 	if !e.trusts(next.PendingFire) {
 		next.PendingFire = time.Time{}
 	}
-	next.DefinitionHash, next.LastEvaluated = e.schedule.hash, e.now
+	next.DefinitionHash, next.LastEvaluated = e.own.hash, e.now
 	_, err := e.put(ctx, &next)
 	return err
 }
 
 // put writes the record and reads it back, unless another process wrote it first: that process knew as much.
 func (e *evaluation) put(ctx context.Context, r *runlane.ScheduleRecord) (done bool, err error) {
-	written, err := e.rt.storage().PutSchedule(ctx, &lane.PutScheduleCommand{Environment: e.rt.environment, Record: *r})
-	if isConflict(err, runlane.ConflictScheduleOccurrence) {
-		e.rt.logger.LogAttrs(
+	written, err := e.s.Host.Storage().PutSchedule(ctx, &lane.PutScheduleCommand{Environment: e.s.Environment, Record: *r})
+	if fail.IsConflict(err, runlane.ConflictScheduleOccurrence) {
+		e.s.Logger.LogAttrs(
 			ctx,
 			slog.LevelDebug,
 			"schedule was changed by another process",

@@ -1,0 +1,226 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/fail"
+	"github.com/runlane/runlane-go/lane"
+)
+
+const (
+	// maxPreview is how many fire times Preview computes at most.
+	maxPreview = 1000
+	// resumeRounds bounds how often a resumption reads what fell due during a long pause.
+	resumeRounds = 500
+	// changeRounds is how often an operator's change reads the record again after another process changed it first.
+	changeRounds = 5
+)
+
+// State is core.ScheduleState.
+type State struct {
+	runlane.ScheduleRecord
+	Known   bool
+	Next    time.Time
+	Doubted []string
+}
+
+// List walks all schedules that have a record, and the definitions that no tick has registered yet, by id. An error is
+// the last thing it yields.
+func (s *Scheduler) List(ctx context.Context) iter.Seq2[State, error] {
+	return func(yield func(State, error) bool) {
+		unregistered := s.definitions
+		for record, err := range s.records(ctx, 0) {
+			if err != nil {
+				yield(State{}, err)
+				return
+			}
+			for len(unregistered) > 0 && unregistered[0].ID <= record.ID {
+				if own := unregistered[0]; own.ID < record.ID && !yield(s.state(&runlane.ScheduleRecord{ID: own.ID}), nil) {
+					return
+				}
+				unregistered = unregistered[1:]
+			}
+			if !yield(s.state(record), nil) {
+				return
+			}
+		}
+		for _, own := range unregistered {
+			if !yield(s.state(&runlane.ScheduleRecord{ID: own.ID}), nil) {
+				return
+			}
+		}
+	}
+}
+
+// Get is the state of one schedule.
+func (s *Scheduler) Get(ctx context.Context, id runlane.ScheduleID) (State, error) {
+	record, err := s.record(ctx, id)
+	if err != nil {
+		return State{}, err
+	}
+	return s.state(record), nil
+}
+
+// record is the stored one, or an empty one for a schedule of this runtime that no tick has registered yet.
+func (s *Scheduler) record(ctx context.Context, id runlane.ScheduleID) (*runlane.ScheduleRecord, error) {
+	if err := fail.First(id.Validate(), s.Supported()); err != nil {
+		return nil, err
+	}
+	record, err := s.Host.Storage().GetSchedule(ctx, s.key(id))
+	if _, known := s.Find(id); known && errors.Is(err, runlane.ErrScheduleNotFound) {
+		return &runlane.ScheduleRecord{ID: id}, nil
+	}
+	return record, err
+}
+
+func (s *Scheduler) state(record *runlane.ScheduleRecord) State {
+	state := State{ScheduleRecord: *record}
+	own, known := s.Find(record.ID)
+	if state.Known = known; known {
+		now := s.Host.Now()
+		from := now
+		for _, mark := range [...]time.Time{record.RegisteredAt, record.LastEvaluated, record.LastFire} {
+			if !mark.After(now.Add(markTolerance)) {
+				from = latest(from, mark)
+			}
+		}
+		if next, ok := own.When.Next(from); ok {
+			state.Next = next
+		}
+	}
+	state.Doubted = doubted(record, s.Host.Now())
+	return state
+}
+
+// Preview computes the next n fire times of a definition.
+func (s *Scheduler) Preview(id runlane.ScheduleID, n int) ([]time.Time, error) {
+	own, known := s.Find(id)
+	switch {
+	case !known:
+		return nil, unknownSchedule(id)
+	case n < 1 || n > maxPreview:
+		return nil, fail.Input(fmt.Sprintf("ask for 1 to %d", maxPreview), "n is %d", n)
+	}
+	var fires []time.Time
+	for at, ok := own.When.Next(s.Host.Now()); ok && len(fires) < n; at, ok = own.When.Next(at) {
+		fires = append(fires, at)
+	}
+	return fires, nil
+}
+
+func unknownSchedule(id runlane.ScheduleID) error {
+	return &runlane.Error{
+		Code: runlane.ErrScheduleNotFound, Message: fmt.Sprintf("this runtime has no definition of schedule %q", id),
+		Hint: "pass it to core.Open, or ask the program that has it",
+	}
+}
+
+// Resume ends a pause. What became due meanwhile is recorded as skipped.
+func (s *Scheduler) Resume(ctx context.Context, id runlane.ScheduleID) error {
+	own, known := s.Find(id)
+	if !known {
+		return unknownSchedule(id)
+	}
+	for range resumeRounds {
+		record, err := s.record(ctx, id)
+		if err != nil || !record.Paused {
+			return err
+		}
+		e := evaluation{s: s, own: own, record: record, now: s.Host.Now()}
+		if left, err := e.skipPaused(ctx); err != nil {
+			return err
+		} else if left { // more than one reading covers, or another process's
+			continue
+		}
+		next := *record
+		next.Paused, next.PauseReason = false, ""
+		next.DefinitionHash, next.LastEvaluated = own.hash, e.now
+		_, err = s.Host.Storage().PutSchedule(ctx, &lane.PutScheduleCommand{
+			Environment: s.Environment,
+			Record:      next,
+		})
+		if !fail.IsConflict(err, runlane.ConflictScheduleOccurrence) {
+			return err
+		}
+	}
+	return scheduleChangedTooOften(id, resumeRounds)
+}
+
+// skipPaused records what came due during the pause. left means that the record must be read again.
+func (e *evaluation) skipPaused(ctx context.Context) (left bool, err error) {
+	from, err := e.from(ctx)
+	if err != nil {
+		return false, err
+	}
+	fires, more := occurrences(e.own.When, from, e.now)
+	for _, f := range skipAll(fires, runlane.SkippedPaused) {
+		if _, err := e.fire(ctx, f); err != nil {
+			return false, err
+		}
+		left = true // the completion moved the record's version
+	}
+	return left || more, nil
+}
+
+// TriggerNow makes a run of a definition at once.
+func (s *Scheduler) TriggerNow(ctx context.Context, id runlane.ScheduleID, run *Run) (*runlane.Run, error) {
+	own, known := s.Find(id)
+	if !known {
+		return nil, unknownSchedule(id)
+	}
+	if checksOverlap(own.Overlap) {
+		if err := s.noteManual(ctx, own, run.ID); err != nil {
+			return nil, err
+		}
+	}
+	made, announce, err := s.Host.Create(ctx, own, run)
+	if err != nil {
+		return nil, err
+	}
+	announce(ctx)
+	return made, nil
+}
+
+// Change writes a record with an operator's change, over whatever other processes write meanwhile.
+func (s *Scheduler) Change(ctx context.Context, id runlane.ScheduleID, apply func(*runlane.ScheduleRecord)) error {
+	return s.write(ctx, id, changeRounds, apply)
+}
+
+// write writes a record as apply changes it, over whatever other processes write meanwhile.
+func (s *Scheduler) write(
+	ctx context.Context, id runlane.ScheduleID, rounds int, apply func(*runlane.ScheduleRecord),
+) error {
+	for range rounds {
+		record, err := s.record(ctx, id)
+		if err != nil {
+			return err
+		}
+		next := *record
+		if own, _ := s.Find(id); own != nil && next.Version == 0 {
+			next.DefinitionHash, next.RegisteredAt, next.LastEvaluated = own.hash, s.Host.Now(), s.Host.Now()
+		}
+		apply(&next)
+		_, err = s.Host.Storage().PutSchedule(ctx, &lane.PutScheduleCommand{
+			Environment: s.Environment,
+			Record:      next,
+		})
+		if !fail.IsConflict(err, runlane.ConflictScheduleOccurrence) {
+			return err
+		}
+	}
+	return scheduleChangedTooOften(id, rounds)
+}
+
+func scheduleChangedTooOften(id runlane.ScheduleID, rounds int) error {
+	conflict := runlane.NewConflict(
+		runlane.ConflictScheduleOccurrence,
+		fmt.Sprintf("schedule %q changed during each of %d tries", id, rounds),
+	)
+	conflict.Hint = "call again"
+	return conflict
+}
