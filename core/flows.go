@@ -3,17 +3,15 @@ package core
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
-	"log/slog"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/flow"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -43,14 +41,14 @@ func (f *Flows) Get(ctx context.Context, id runlane.FlowID) (*runlane.FlowState,
 	if err != nil {
 		return nil, err
 	}
-	return read.state(ctx)
+	return read.State(ctx)
 }
 
-func (f *Flows) read(ctx context.Context, id runlane.FlowID) (*flow, error) {
+func (f *Flows) read(ctx context.Context, id runlane.FlowID) (*flow.Flow, error) {
 	if err := firstError(id.Validate(), f.rt.suspends()); err != nil {
 		return nil, err
 	}
-	return f.rt.flow(ctx, id)
+	return f.rt.flows.Read(ctx, id)
 }
 
 // Wait returns the flow once its last run has ended, see [Runtime.Wait].
@@ -59,14 +57,14 @@ func (f *Flows) Wait(ctx context.Context, id runlane.FlowID) (*runlane.FlowState
 		return nil, err
 	}
 	defer f.rt.gate.leave()
-	var read *flow
+	var read *flow.Flow
 	err := f.rt.await(ctx, endOf{flow: id}, func() (over bool, err error) {
 		read, err = f.read(ctx, id)
-		return err == nil && read.record.Finished(), err
+		return err == nil && read.Finished(), err
 	})
 	switch {
 	case err == nil:
-		return read.state(ctx)
+		return read.State(ctx)
 	case ctx.Err() != nil:
 		return nil, cancelled(ctx, "")
 	default:
@@ -115,7 +113,7 @@ func (f *Flows) List(
 			return nil, err
 		}
 		for i := range page.Items {
-			state, err := f.listed(ctx, &page.Items[i])
+			state, err := f.rt.flows.Listed(ctx, &page.Items[i])
 			if err != nil {
 				return nil, err
 			}
@@ -136,25 +134,6 @@ func (f *Flows) List(
 		}
 		return shown, nil
 	}
-}
-
-// listed is a flow as lists show it; nil for one that is gone meanwhile.
-func (f *Flows) listed(ctx context.Context, record *lane.FlowRecord) (*runlane.FlowState, error) {
-	if record.Finished() {
-		return (&flow{rt: f.rt, record: record, graph: &graph{}}).shown(nil), nil
-	}
-	read, err := f.rt.flow(ctx, record.ID)
-	if errors.Is(err, runlane.ErrFlowNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	state, err := read.state(ctx)
-	if err == nil {
-		state.Nodes = nil
-	}
-	return state, err
 }
 
 // All walks the pages of [Flows.List]. An error is the last thing it yields.
@@ -210,60 +189,17 @@ func (f *Flows) Cancel(
 	if err != nil {
 		return nil, err
 	}
-	closed := 1
-	if options.Everything {
-		closed = 2
-	}
-	open := false
-	_, err = read.change(ctx, func(record *lane.FlowRecord) bool {
-		open = true
-		if record.Closed >= closed {
-			return false // this very cancellation, whose answer was lost, or another one
-		}
-		record.Closed, record.TendAt = closed, f.rt.now()
-		return true
-	})
-	if err != nil {
-		return nil, err
-	}
-	if !open {
-		return nil, flowInvalid(id, "a flow that has finished is retried, or started under another id",
-			"has finished, or was retried meanwhile: there is nothing to cancel")
-	}
-	if by.reason == "" {
-		by.reason = reasonFlowClosed
-	}
-	if err := read.sweep(ctx, by); err != nil {
-		return nil, err
-	}
-	state, err := f.again(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	if err := read.swept(ctx); err != nil {
-		f.rt.logger.LogAttrs(ctx, slog.LevelWarn, "a tick looks again at the nodes of a cancelled flow",
-			slog.String("flow", string(id)), slog.Any("error", err))
-	}
-	return state, nil
+	return f.rt.flows.Cancel(ctx, read, by, options.Everything)
 }
 
 // toChange reads a flow that is to be changed, once the options are known to be right.
-func (f *Flows) toChange(ctx context.Context, id runlane.FlowID, options *ChangeOptions) (*flow, change, error) {
-	by, err := f.rt.newChange(options, "ChangeOptions")
+func (f *Flows) toChange(ctx context.Context, id runlane.FlowID, options *ChangeOptions) (*flow.Flow, flow.By, error) {
+	actor, reason, err := options.settle("ChangeOptions")
 	if err != nil {
-		return nil, change{}, err
+		return nil, flow.By{}, err
 	}
 	read, err := f.read(ctx, id)
-	return read, by, err
-}
-
-// again reads a flow after a change.
-func (f *Flows) again(ctx context.Context, id runlane.FlowID) (*runlane.FlowState, error) {
-	read, err := f.rt.flow(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return read.state(ctx)
+	return read, flow.By{Actor: actor, Reason: reason}, err
 }
 
 // RetryFlowOptions of [Flows.Retry]. nil means those of a nil ChangeOptions, the next retry, and that nodes with
@@ -312,23 +248,7 @@ func (f *Flows) Retry(ctx context.Context, id runlane.FlowID, options *RetryFlow
 	if err != nil {
 		return nil, err
 	}
-	begun, err := read.begun(options.Number)
-	if err != nil {
-		return nil, err
-	}
-	if !begun {
-		if err := read.renew(ctx, by, options.NothingUndone); err != nil {
-			return nil, err
-		}
-	}
-	if !read.retrying() {
-		return read.state(ctx) // all its runs were made
-	}
-	err = read.make(ctx, begun, func(ctx context.Context, i int) error { return read.remake(ctx, by, i) })
-	if err != nil {
-		return nil, err
-	}
-	return f.again(ctx, id)
+	return f.rt.flows.Retry(ctx, read, by, options.Number, options.NothingUndone)
 }
 
 // PlanRetry names the nodes of which [Flows.Retry] would make new runs, in the order of their adding, and changes
@@ -348,169 +268,177 @@ func (f *Flows) PlanRetry(ctx context.Context, id runlane.FlowID, options *Retry
 	if err != nil {
 		return nil, err
 	}
-	begun, err := read.begun(options.Number)
-	if err != nil {
+	return read.PlanRetry(ctx, options.Number, options.NothingUndone)
+}
+
+// ReadSizes sets OutputBytes of the nodes of a flow that have succeeded. It reads each of their runs with its output,
+// one hundred at once; an output that cannot be opened here, or whose run is gone, has no size.
+func (f *Flows) ReadSizes(ctx context.Context, state *runlane.FlowState) error {
+	if err := f.rt.gate.enterLate(); err != nil {
+		return err
+	}
+	defer f.rt.gate.leave()
+	return f.rt.flows.ReadSizes(ctx, state)
+}
+
+// StartFlow makes the runs of a flow durable: those that go after others wait for them. A flow of this id with the same
+// nodes is returned as it is, and made complete where an earlier call was interrupted, so a call whose outcome is
+// unknown is repeated. Nodes run by the rules of their tasks, but have no idempotency keys: their ids make each of them
+// once. Errors, before anything was written:
+//
+//   - runlane.ErrValidationFailed: a bad id, name or payload; no nodes, or more than runlane.MaxFlowNodes; two nodes of
+//     a name, one after an unknown node, one with runlane.IfFailed after none, a cycle; a task with a singleton key, which another run might hold; a flow of
+//     this id that has other nodes.
+//   - runlane.ErrConfigurationInvalid: a bad definition, or a queue that has no binding.
+//   - runlane.ErrCapabilityUnsupported: the storage keeps no flows.
+//
+// A flow whose start was interrupted for more than an hour is cancelled by a tick.
+func (rt *Runtime) StartFlow(
+	ctx context.Context, f *runlane.Flow, options *runlane.FlowOptions,
+) (*runlane.FlowState, error) {
+	if err := rt.gate.enterLate(); err != nil {
 		return nil, err
 	}
-	round, plan := read.record.Round, read.plan
-	if !begun {
-		next, err := read.renewal(ctx, options.NothingUndone)
-		if err != nil {
-			return nil, err
-		}
-		round, plan = round+1, *next
+	defer rt.gate.leave()
+	if options == nil {
+		options = &runlane.FlowOptions{}
 	}
-	var names []string
-	for i := range plan.Nodes {
-		if plan.Nodes[i].Round == round {
-			names = append(names, plan.Nodes[i].Name)
-		}
+	if err := rt.suspends(); err != nil {
+		return nil, err
 	}
-	return names, nil
+	return rt.flows.Start(ctx, f, options, safeError)
 }
 
-// retrying reports a retry that was begun and has not made all its runs.
-func (f *flow) retrying() bool {
-	return f.record.Round > 0 && !f.record.TendAt.IsZero() && f.record.Closed == 0
+// flowHost is what flows need of the runtime.
+type flowHost struct{ rt *Runtime }
+
+// Now implements flow.Host.
+func (h flowHost) Now() time.Time { return h.rt.now() }
+
+// Storage implements flow.Host.
+func (h flowHost) Storage() lane.Storage { return h.rt.storage() }
+
+// Check implements flow.Host.
+func (h flowHost) Check(call runlane.Call, options *runlane.TriggerOptions) error {
+	return h.rt.prepare(&plan{options: options, node: &lane.FlowCheck{}}, call)
 }
 
-// begun reports that a retry of this number was begun. 0 is the one that has not made all its runs, else the next.
-func (f *flow) begun(number int) (bool, error) {
-	if number > f.record.Round+1 {
-		return false, flowInvalid(f.record.ID, "look at it, and give its retries and one more",
-			"was retried %d times: its next retry is not number %d", f.record.Round, number)
+// Make implements flow.Host.
+func (h flowHost) Make(
+	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions, n *flow.Node,
+) error {
+	p := plans.Get().(*plan)
+	defer p.done()
+	p.options, p.node = options, &n.Check
+	if err := h.rt.prepare(p, call); err != nil {
+		return err
 	}
-	return number > 0 && number <= f.record.Round || number == 0 && f.retrying(), nil
+	return h.create(ctx, p, n)
 }
 
-// renew begins the next round, once it is known that each of its runs can be made: what it writes takes the flow's end
-// away.
-func (f *flow) renew(ctx context.Context, by change, nothingUndone bool) error {
-	plan, err := f.renewal(ctx, nothingUndone)
+// CheckRepeat implements flow.Host.
+func (h flowHost) CheckRepeat(by flow.By, old *runlane.Run) error {
+	_, err := h.by(by).planRepeat(old, runlane.SourceRerun)
+	return err
+}
+
+// Repeat implements flow.Host.
+func (h flowHost) Repeat(ctx context.Context, by flow.By, old *runlane.Run, n *flow.Node) error {
+	p, err := h.by(by).planRepeat(old, runlane.SourceRerun)
 	if err != nil {
 		return err
 	}
-	next := *f.record
-	err = inParallel(len(plan.Nodes), func(i int) error {
-		if plan.Nodes[i].Round != next.Round+1 {
-			return nil
-		}
-		_, err := f.repeat(ctx, by, i, plan.Nodes[i].Before)
-		return err
-	})
-	if err != nil {
-		return err
+	p.id, p.options.RunID, p.node = n.RunID, n.RunID, &n.Check
+	return h.create(ctx, p, n)
+}
+
+// create makes the planned run of a node.
+func (h flowHost) create(ctx context.Context, p *plan, n *flow.Node) error {
+	p.source = n.Source
+	if n.Waits > 0 {
+		p.wait = &runlane.Waiting{For: []runlane.WaitingFor{runlane.WaitingEnds}, Need: n.Waits}
+		p.availableAt = p.wait.Due()
 	}
-	next.Round, next.Closed, next.Status = next.Round+1, 0, ""
-	next.FinishedAt, next.TendAt = time.Time{}, f.rt.now().Add(flowPatience)
-	if next.Plan, err = json.Marshal(plan); err != nil {
-		return err
-	}
-	if len(next.Plan) > lane.MaxFlowPlanBytes {
-		return flowInvalid(f.record.ID, "start it under another id", "has a graph of %d bytes with what a retry adds, "+
-			"more than %d", len(next.Plan), lane.MaxFlowPlanBytes)
-	}
-	put, err := f.rt.storage().PutFlow(ctx, &lane.FlowCommand{Environment: f.rt.environment, Flow: next})
-	if err == nil {
-		f.record, f.graph = put, newGraph(*plan)
+	_, commit, err := h.rt.resolve(ctx, p, h.rt.create)
+	if commit != nil {
+		h.rt.announce(ctx, p, commit)
 	}
 	return err
 }
 
-// renewal is the graph of the next round.
-func (f *flow) renewal(ctx context.Context, nothingUndone bool) (*flowPlan, error) {
-	if !f.record.Finished() {
-		return nil, flowInvalid(f.record.ID, "cancel it first, or wait for its end", "has not finished")
-	}
-	if f.record.Round == runlane.MaxFlowRetries {
-		return nil, flowInvalid(f.record.ID, "start it under another id", "was retried %d times", f.record.Round)
-	}
-	runs, err := f.read(ctx, f.every())
+func (h flowHost) by(by flow.By) change { return change{rt: h.rt, actor: by.Actor, reason: by.Reason} }
+
+// Resume implements flow.Host.
+func (h flowHost) Resume(ctx context.Context, run *runlane.Run, body *runlane.RunResumed) error {
+	command, err := h.rt.resumption(run, h.rt.now(), runlane.SystemActor, body)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	round, plan := f.record.Round+1, f.plan
-	plan.Nodes = slices.Clone(plan.Nodes)
-	renewed := 0
-	levels := f.levels()
-	for _, level := range slices.Backward(levels) {
-		for _, i := range level {
-			n := &plan.Nodes[i]
-			torn := f.record.Closed > 0 && len(n.Before) > 0                             // by a cancellation, while a retry made its runs
-			if runs[i] == nil && !torn || runs[i] != nil && runs[i].CreatedAt.IsZero() { // known by its end alone
-				return nil, flowInvalid(f.record.ID, "start it under another id",
-					"has the node %q, whose run is gone or was never made", n.Name)
+	commit, err := h.rt.storage().AppendRunEvents(ctx, command)
+	if err == nil {
+		h.rt.resumed(ctx, commit)
+	}
+	return err
+}
+
+// CancelWaiting implements flow.Host.
+func (h flowHost) CancelWaiting(ctx context.Context, run *runlane.Run, reason string) error {
+	_, err := h.rt.appendEvent(ctx, run, h.rt.now(), &runlane.RunCancelled{Reason: reason})
+	return err
+}
+
+// Cancel implements flow.Host.
+func (h flowHost) Cancel(ctx context.Context, by flow.By, id runlane.RunID) error {
+	if _, _, err := h.by(by).cancel(ctx, id); !movedOn(err) {
+		return err
+	}
+	return nil
+}
+
+// Ended implements flow.Host.
+func (h flowHost) Ended(id runlane.FlowID) { h.rt.ends.tell(endOf{flow: id}) }
+
+// tendEvery is how often a runtime looks for flows to tend: their makers and cancellers do what is to be done, so it is
+// no work of every tick.
+const tendEvery = 10 * time.Minute
+
+// tendFlows is the part of a tick that concerns flows as a whole: of the first one of a runtime, and of later ones from
+// time to time.
+func (t *tick) tendFlows(ctx context.Context) (result StageResult) {
+	now := t.rt.world.Now()
+	last := t.rt.tended.Load()
+	if last != nil && now.Sub(*last) < tendEvery {
+		return result
+	}
+	defer func() {
+		if result.Err == nil && !result.More && ctx.Err() == nil {
+			t.rt.tended.Store(&now)
+		}
+	}()
+	q := lane.FlowQuery{
+		PageQuery: lane.PageQuery{Environment: t.rt.environment, Limit: t.limit},
+		Before:    t.rt.now().Add(time.Millisecond),
+	}
+	for { // flows that fail, or have nothing left to do, do not hide those behind them
+		page, err := t.rt.storage().ListFlows(ctx, &q)
+		if err != nil {
+			result.Err = errors.Join(result.Err, err)
+			return result
+		}
+		for i := range page.Items {
+			done, err := t.rt.flows.Tend(ctx, page.Items[i].ID)
+			switch {
+			case err != nil:
+				result.Failed++
+				result.Err = errors.Join(result.Err, err)
+			case done:
+				result.Done++
 			}
-			if f.stays(&plan, round, i, runs) {
-				n.End = runs[i].Status
-				continue
-			}
-			n.Owed = f.owes(i, runs)
-			n.replaced(round)
-			if runs[i] == nil { // an earlier run is repeated, and may be gone
-				if _, err := f.repeat(ctx, change{rt: f.rt}, i, n.Before); err != nil {
-					return nil, err
-				}
-			}
-			renewed++
+		}
+		q.After = page.Next
+		if page.Next == "" || result.Done >= t.limit || result.Failed >= failuresOfALimit*t.limit || ctx.Err() != nil {
+			result.More = page.Next != "" && result.Done > 0
+			return result
 		}
 	}
-	if renewed == 0 {
-		return nil, flowInvalid(f.record.ID, "look at its nodes", "has nothing to retry")
-	}
-	if undone := f.undone(runs); len(undone) > 0 && !nothingUndone {
-		return nil, flowInvalid(f.record.ID,
-			"start another flow; where they undid nothing, as an alert does not, say so with NothingUndone (--nothing-undone)",
-			"was undone by %s, run because others failed: a retry does not make again what was undone", someOf(undone))
-	}
-	return &plan, nil
-}
-
-// undone names the nodes that undid: with IfFailed, and with success.
-func (f *flow) undone(runs map[int]*runlane.Run) (names []string) {
-	for i := range f.plan.Nodes {
-		if run := runs[i]; f.plan.Nodes[i].If == runlane.IfFailed && run != nil && run.Status == runlane.StatusSucceeded {
-			names = append(names, f.plan.Nodes[i].Name)
-		}
-	}
-	return names
-}
-
-// someOf are names for people, not too many of them.
-func someOf(names []string) string {
-	const most = 5
-	quoted := make([]string, 0, most)
-	for _, name := range names[:min(len(names), most)] {
-		quoted = append(quoted, strconv.Quote(name))
-	}
-	text := strings.Join(quoted, ", ")
-	if more := len(names) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
-
-// stays reports a node that a retry leaves as it is.
-func (f *flow) stays(plan *flowPlan, round, i int, runs map[int]*runlane.Run) bool {
-	before := map[int]*runlane.Run{}
-	for _, after := range plan.Nodes[i].After {
-		if plan.Nodes[after].Round == round {
-			return false
-		}
-		before[after] = runs[after]
-	}
-	return runs[i] != nil && (runs[i].Status == runlane.StatusSucceeded || len(before) > 0 && !f.met(i, before))
-}
-
-// owes reports a node that undoes and has to do so still: what it undoes has begun, in this round or before, and it has
-// not succeeded since.
-func (f *flow) owes(i int, runs map[int]*runlane.Run) bool {
-	n := &f.plan.Nodes[i]
-	if n.If != runlane.IfFailed || runs[i] != nil && runs[i].Status == runlane.StatusSucceeded {
-		return false
-	}
-	return n.Owed || slices.ContainsFunc(n.After, func(after int) bool {
-		run := runs[after]
-		return run != nil && run.Status != runlane.StatusSucceeded && run.Counters.Attempts > 0
-	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/flow"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -63,12 +64,9 @@ func (x *exporter) flowIDs(ctx context.Context) (ids []runlane.FlowID, err error
 // flows writes the records of flows.
 func (x *exporter) flows(ctx context.Context, ids []runlane.FlowID) error {
 	for _, id := range ids {
-		r, err := x.rt.readFlow(ctx, id, false)
+		r, err := x.rt.flows.Record(ctx, id)
 		if errors.Is(err, runlane.ErrFlowNotFound) {
 			continue // pruned meanwhile
-		}
-		if err == nil {
-			_, err = readGraph(r)
 		}
 		if err != nil {
 			return err
@@ -93,21 +91,7 @@ func (x *exporter) flows(ctx context.Context, ids []runlane.FlowID) error {
 
 func (j *importJudge) flow(e *exportFlow) error {
 	j.have.Flows++
-	var plan flowPlan
-	err := cmp.Or(json.Unmarshal(e.Plan, &plan), plan.fault(), e.put(j.plan.environment).Validate())
-	names := map[string]bool{}
-	for i := range plan.Nodes {
-		name := plan.Nodes[i].Name
-		if err = cmp.Or(err, runlane.ValidateNodeName(name)); err == nil && names[name] {
-			err = errors.New("it has two nodes of one name")
-		}
-		names[name] = true
-	}
-	if err == nil {
-		if len(newGraph(plan).levels()) == 0 {
-			err = errors.New("it has no nodes, or a cycle")
-		}
-	}
+	err := cmp.Or(flow.CheckPlan(e.Plan), e.put(j.plan.environment).Validate())
 	if err != nil {
 		return badImport(err, "flow %q cannot be kept", e.ID)
 	}
@@ -121,47 +105,10 @@ func (rt *Runtime) importFlow(ctx context.Context, e *exportFlow) error {
 	if err := rt.suspends(); err != nil {
 		return err
 	}
-	_, err := rt.stored().PutFlow(ctx, e.put(rt.environment))
+	command := e.put(rt.environment)
+	_, err := rt.stored().PutFlow(ctx, command)
 	if err != nil && !isConflict(err, runlane.ConflictFlow) {
 		return err
 	}
-	there := err != nil
-	f, err := rt.flow(ctx, e.ID)
-	if err != nil {
-		return err
-	}
-	var plan flowPlan
-	if err := json.Unmarshal(e.Plan, &plan); err != nil {
-		return err
-	}
-	same := f.record.CreatedAt.Equal(e.CreatedAt) && f.record.Round >= e.Round && plan.same(&f.plan)
-	if there && !same {
-		conflict := runlane.NewConflict(runlane.ConflictFlow, "the flow is there, and is another one")
-		conflict.Hint = "import into an environment that has no such flow"
-		conflict.Meta = map[string]string{"flow": string(e.ID)}
-		return conflict
-	}
-	return f.settle(ctx)
-}
-
-// settle judges all nodes that wait, and finishes the flow where nothing is left.
-func (f *flow) settle(ctx context.Context) error {
-	if f.record.Finished() {
-		return nil
-	}
-	runs, err := f.read(ctx, f.every())
-	if err != nil {
-		return err
-	}
-	err = inParallel(len(f.plan.Nodes), func(i int) error {
-		if run := runs[i]; run == nil || !run.Waiting.Has(runlane.WaitingEnds) {
-			return nil
-		}
-		_, err := f.judge(ctx, i)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return f.finish(ctx)
+	return rt.flows.Settle(ctx, &command.Flow, err != nil)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/flow"
 	"github.com/runlane/runlane-go/core/internal/schedule"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -35,7 +36,7 @@ type Runtime struct {
 	catalog      catalog
 	tellers      turns
 	cascades     cascades
-	graphs       graphs
+	flows        flow.Flows
 	ends         ends
 	tended       atomic.Pointer[time.Time] // when a tick of this runtime last looked for flows to tend; nil: never
 	logger       *slog.Logger
@@ -162,6 +163,7 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 		Logger:      rt.logger,
 		Coded:       rt.coded,
 	}
+	rt.flows = flow.Flows{Host: flowHost{rt}, Environment: rt.environment, Logger: rt.logger, Coded: rt.coded}
 	rt.texts.log = !options.HideErrorTexts && options.Codec == nil
 	rt.texts.keep = rt.texts.log && l.Storage.Capabilities().ProcessLocalState
 	if rt.maxAbandoned == 0 {

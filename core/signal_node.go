@@ -35,11 +35,15 @@ func (rt *Runtime) signalNode(
 	}
 	s.answer = !created.IsZero()
 	for refused := error(nil); ; {
-		f, i, err := rt.node(ctx, node)
+		f, err := rt.Flows().read(ctx, node.Flow)
 		if err != nil {
 			return err
 		}
-		if !created.IsZero() && f.record.CreatedAt.UnixMilli() != created.UnixMilli() {
+		id, source, err := f.Node(node.Name)
+		if err != nil {
+			return err
+		}
+		if !created.IsZero() && f.CreatedAt().UnixMilli() != created.UnixMilli() {
 			return &runlane.Error{
 				Code:    runlane.ErrRunEnded,
 				Message: fmt.Sprintf("the flow %q that is meant is gone, and another has its id", node.Flow),
@@ -47,8 +51,8 @@ func (rt *Runtime) signalNode(
 				Cause:   runlane.ErrValidationFailed,
 			}
 		}
-		before, source := s.key.RunID, f.source(i, f.plan.Nodes[i].Round)
-		if s.key.RunID, s.source = f.runID(i), &source; s.key.RunID == before {
+		before := s.key.RunID
+		if s.key.RunID, s.source = id, &source; s.key.RunID == before {
 			return refused // the run is the latest still
 		}
 		err = s.send(ctx)

@@ -41,7 +41,7 @@ func (rt *Runtime) tell(ctx context.Context, run *runlane.Run) (done bool, err e
 		}
 		wait = min(2*wait, tellPause)
 		if run.Source.Type == runlane.SourceFlow { // first: a cascade may take minutes
-			if err := rt.tellFlow(ctx, run); err != nil {
+			if err := rt.flows.Tell(ctx, run); err != nil {
 				return false, err
 			}
 		}

@@ -1,4 +1,4 @@
-package core
+package flow
 
 import (
 	"fmt"
@@ -30,7 +30,7 @@ func TestFlow_StatusTable(t *testing.T) {
 		"cancelled": {Status: runlane.StatusCancelled},
 	}
 	for _, status := range runlane.Statuses() {
-		f, run := &flow{record: &lane.FlowRecord{}}, &runlane.Run{Status: status}
+		f, run := &Flow{record: &lane.FlowRecord{}}, &runlane.Run{Status: status}
 		if got := f.deriveNode(run); (got == runlane.FlowActive) != status.Active() {
 			t.Errorf("a node whose run is %s is %s", status, got)
 		}
@@ -69,7 +69,7 @@ func TestFlow_StatusTable(t *testing.T) {
 		for b := range kinds {
 			for c := range kinds {
 				for closed := range 2 {
-					f := &flow{record: &lane.FlowRecord{Closed: closed}, graph: &graph{}}
+					f := &Flow{record: &lane.FlowRecord{Closed: closed}, graph: &graph{}}
 					runs, nodes := map[int]*runlane.Run{}, []string{a, b, c}
 					for i, name := range nodes {
 						f.plan.Nodes = append(f.plan.Nodes, plannedNode{Name: fmt.Sprint(i)})

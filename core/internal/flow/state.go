@@ -1,16 +1,18 @@
-package core
+package flow
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 )
 
-// state is the flow with its runs as they are now.
-func (f *flow) state(ctx context.Context) (*runlane.FlowState, error) {
+// State is the flow with its runs as they are now.
+func (f *Flow) State(ctx context.Context) (*runlane.FlowState, error) {
 	runs, err := f.read(ctx, f.every())
 	if err != nil {
 		return nil, err
@@ -18,8 +20,48 @@ func (f *flow) state(ctx context.Context) (*runlane.FlowState, error) {
 	return f.shown(runs), nil
 }
 
+// state reads a flow and its runs after a change.
+func (all *Flows) state(ctx context.Context, id runlane.FlowID) (*runlane.FlowState, error) {
+	f, err := all.Read(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return f.State(ctx)
+}
+
+// Listed is a flow as lists show it; nil for one that is gone meanwhile.
+func (all *Flows) Listed(ctx context.Context, record *lane.FlowRecord) (*runlane.FlowState, error) {
+	if record.Finished() {
+		return (&Flow{all: all, record: record, graph: &graph{}}).shown(nil), nil
+	}
+	state, err := all.state(ctx, record.ID)
+	switch {
+	case errors.Is(err, runlane.ErrFlowNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	state.Nodes = nil
+	return state, nil
+}
+
+// Finished reports that the last run of the flow has ended.
+func (f *Flow) Finished() bool { return f.record.Finished() }
+
+// CreatedAt is when the flow was started.
+func (f *Flow) CreatedAt() time.Time { return f.record.CreatedAt }
+
+// Node is the id and the origin of a node's latest run.
+func (f *Flow) Node(name string) (runlane.RunID, runlane.Source, error) {
+	i, known := f.place[name]
+	if !known {
+		return "", runlane.Source{}, Invalid(f.record.ID, "check the node's name", "has no node %q", name)
+	}
+	return f.runID(i), f.source(i, f.plan.Nodes[i].Round), nil
+}
+
 // shown is the flow in the form of the API.
-func (f *flow) shown(runs map[int]*runlane.Run) *runlane.FlowState {
+func (f *Flow) shown(runs map[int]*runlane.Run) *runlane.FlowState {
 	s := &runlane.FlowState{
 		ID:         f.record.ID,
 		Status:     f.record.Status,
@@ -38,7 +80,7 @@ func (f *flow) shown(runs map[int]*runlane.Run) *runlane.FlowState {
 }
 
 // shownNode is a node with its latest run, nil where that is not made.
-func (f *flow) shownNode(i int, run *runlane.Run) runlane.NodeState {
+func (f *Flow) shownNode(i int, run *runlane.Run) runlane.NodeState {
 	n := &f.plan.Nodes[i]
 	shown := runlane.NodeState{
 		Name:    n.Name,
@@ -60,7 +102,7 @@ func (f *flow) shownNode(i int, run *runlane.Run) runlane.NodeState {
 
 // derive is the status of a flow whose runs are these, by the table of docs/internals/contract.md, Flows: the first row
 // that fits. Missing runs of a closed flow were cancelled before they were made.
-func (f *flow) derive(runs map[int]*runlane.Run) runlane.FlowStatus {
+func (f *Flow) derive(runs map[int]*runlane.Run) runlane.FlowStatus {
 	count := map[runlane.FlowStatus]int{}
 	for i := range f.plan.Nodes {
 		count[f.deriveNode(runs[i])]++
@@ -86,7 +128,7 @@ func (f *flow) derive(runs map[int]*runlane.Run) runlane.FlowStatus {
 }
 
 // deriveNode is what one run contributes: pending while it waits for others of the flow, or is not made yet.
-func (f *flow) deriveNode(run *runlane.Run) runlane.FlowStatus {
+func (f *Flow) deriveNode(run *runlane.Run) runlane.FlowStatus {
 	switch {
 	case run == nil && f.record.Closed == 0:
 		return runlane.FlowPending
@@ -106,13 +148,8 @@ func (f *flow) deriveNode(run *runlane.Run) runlane.FlowStatus {
 	}
 }
 
-// ReadSizes sets OutputBytes of the nodes of a flow that have succeeded. It reads each of their runs with its output,
-// one hundred at once; an output that cannot be opened here, or whose run is gone, has no size.
-func (f *Flows) ReadSizes(ctx context.Context, state *runlane.FlowState) error {
-	if err := f.rt.gate.enterLate(); err != nil {
-		return err
-	}
-	defer f.rt.gate.leave()
+// ReadSizes sets OutputBytes of the nodes that have succeeded.
+func (all *Flows) ReadSizes(ctx context.Context, state *runlane.FlowState) error {
 	at := map[runlane.RunID]*runlane.NodeState{}
 	var ids []runlane.RunID
 	for i := range state.Nodes {
@@ -120,8 +157,8 @@ func (f *Flows) ReadSizes(ctx context.Context, state *runlane.FlowState) error {
 			at[n.RunID], ids = n, append(ids, n.RunID)
 		}
 	}
-	for chunk := range slices.Chunk(ids, callChunk) {
-		runs, err := f.rt.storage().GetRuns(ctx, &lane.RunsQuery{Environment: f.rt.environment, IDs: chunk})
+	for chunk := range slices.Chunk(ids, readChunk) {
+		runs, err := all.Host.Storage().GetRuns(ctx, &lane.RunsQuery{Environment: all.Environment, IDs: chunk})
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package core
+package flow
 
 import (
 	"crypto/sha256"
@@ -132,12 +132,12 @@ func (g *graph) cycle() string {
 }
 
 // runID is the id of a node's latest run. No id comes again with another meaning: the flow's creation is in it.
-func (f *flow) runID(i int) runlane.RunID {
+func (f *Flow) runID(i int) runlane.RunID {
 	f.number()
 	return f.ids[i]
 }
 
-func (f *flow) runOf(i, round int) runlane.RunID {
+func (f *Flow) runOf(i, round int) runlane.RunID {
 	sum := sha256.Sum256([]byte(strings.Join([]string{
 		"flow",
 		string(f.record.ID),
@@ -149,7 +149,7 @@ func (f *flow) runOf(i, round int) runlane.RunID {
 }
 
 // number computes the ids of the latest runs, once.
-func (f *flow) number() {
+func (f *Flow) number() {
 	f.once.Do(func() {
 		n := len(f.plan.Nodes)
 		f.ids, f.rank = make([]runlane.RunID, n), make([]int, n)
@@ -166,7 +166,7 @@ func (f *flow) number() {
 }
 
 // saw keeps what was read of a node's latest run.
-func (f *flow) saw(i int, run *runlane.Run) {
+func (f *Flow) saw(i int, run *runlane.Run) {
 	f.number()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -176,7 +176,7 @@ func (f *flow) saw(i int, run *runlane.Run) {
 }
 
 // openedOf is a place among some whose run had not ended when it was read last; -1 for none.
-func (f *flow) openedOf(places []int) int {
+func (f *Flow) openedOf(places []int) int {
 	f.number()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -188,7 +188,7 @@ func (f *flow) openedOf(places []int) int {
 
 // unknown are the places among some whose runs are not known to have ended, in the order of their ids, which are
 // hashes: whatever order runs end in, few are read in vain.
-func (f *flow) unknown(places []int) (left []int) {
+func (f *Flow) unknown(places []int) (left []int) {
 	f.number()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -202,7 +202,7 @@ func (f *flow) unknown(places []int) (left []int) {
 }
 
 // known adds the runs of places that are known to have ended.
-func (f *flow) known(places []int, runs map[int]*runlane.Run) {
+func (f *Flow) known(places []int, runs map[int]*runlane.Run) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, i := range places {

@@ -1,12 +1,14 @@
-package core
+package flow
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/fail"
 	"github.com/runlane/runlane-go/core/internal/origin"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -18,10 +20,10 @@ const (
 	reasonIncomplete = "the start of the flow was not finished"
 )
 
-// tellFlow tells the end of a node to those that go after it. Nothing is counted: who tells looks at all ends after its
+// Tell tells the end of a node to those that go after it. Nothing is counted: who tells looks at all ends after its
 // own, so the last of them is seen by one teller at least, and the sequence of the dependent decides between several.
-func (rt *Runtime) tellFlow(ctx context.Context, run *runlane.Run) error {
-	f, err := rt.flow(ctx, run.Source.FlowID)
+func (all *Flows) Tell(ctx context.Context, run *runlane.Run) error {
+	f, err := all.Read(ctx, run.Source.FlowID)
 	if errors.Is(err, runlane.ErrFlowNotFound) {
 		return nil
 	}
@@ -53,7 +55,7 @@ func (rt *Runtime) tellFlow(ctx context.Context, run *runlane.Run) error {
 
 // judge lets a node go on, or cancels it, once all that it goes after has ended. ended says that it had ended before;
 // of one that goes after what has not ended it says nothing.
-func (f *flow) judge(ctx context.Context, i int) (ended bool, err error) {
+func (f *Flow) judge(ctx context.Context, i int) (ended bool, err error) {
 	before, all, err := f.ended(ctx, f.plan.Nodes[i].After)
 	if err != nil || !all {
 		return false, err
@@ -73,38 +75,30 @@ func (f *flow) judge(ctx context.Context, i int) (ended bool, err error) {
 			return false, nil // it goes on already
 		}
 		err = f.decide(ctx, run, i, before)
-		if !isConflict(err, runlane.ConflictEventSequence) {
+		if !fail.IsConflict(err, runlane.ConflictEventSequence) {
 			return false, err
 		}
 	}
-	return false, changedTooOften(f.runID(i))
+	conflict := runlane.NewConflict(
+		runlane.ConflictEventSequence, fmt.Sprintf("the run changed during each of %d tries", changeRounds))
+	conflict.RunID, conflict.Hint = f.runID(i), "call again"
+	return false, conflict
 }
 
 // decide is what the ends before a node lead to.
-func (f *flow) decide(ctx context.Context, run *runlane.Run, i int, before map[int]*runlane.Run) error {
-	now := f.rt.now()
-	if !f.spared(i) && f.record.Closed > 0 {
-		_, err := f.rt.appendEvent(ctx, run, now, &runlane.RunCancelled{Reason: reasonFlowClosed})
-		return err
+func (f *Flow) decide(ctx context.Context, run *runlane.Run, i int, before map[int]*runlane.Run) error {
+	switch {
+	case !f.spared(i) && f.record.Closed > 0:
+		return f.all.Host.CancelWaiting(ctx, run, reasonFlowClosed)
+	case !f.met(i, before):
+		return f.all.Host.CancelWaiting(ctx, run, reasonUnmet)
+	default:
+		return f.all.Host.Resume(ctx, run, &runlane.RunResumed{By: runlane.WaitingEnds, Name: string(f.record.ID)})
 	}
-	if !f.met(i, before) {
-		_, err := f.rt.appendEvent(ctx, run, now, &runlane.RunCancelled{Reason: reasonUnmet})
-		return err
-	}
-	body := &runlane.RunResumed{By: runlane.WaitingEnds, Name: string(f.record.ID)}
-	command, err := f.rt.resumption(run, now, runlane.SystemActor, body)
-	if err != nil {
-		return err
-	}
-	commit, err := f.rt.storage().AppendRunEvents(ctx, command)
-	if err == nil {
-		f.rt.resumed(ctx, commit)
-	}
-	return err
 }
 
 // met reports that the ends are what the node's condition wants. A run that was never made has not begun.
-func (f *flow) met(i int, before map[int]*runlane.Run) bool {
+func (f *Flow) met(i int, before map[int]*runlane.Run) bool {
 	switch f.plan.Nodes[i].If {
 	case runlane.Always:
 		return true
@@ -130,23 +124,23 @@ func (f *flow) met(i int, before map[int]*runlane.Run) bool {
 }
 
 // spared reports a node that goes on by its condition although the flow was cancelled, once.
-func (f *flow) spared(i int) bool {
+func (f *Flow) spared(i int) bool {
 	return f.plan.Nodes[i].If != runlane.IfSucceeded && f.record.Closed < 2
 }
 
 // read reads the latest runs of nodes, without payloads, by place. Missing ones are left out, and
 // runs of another origin.
-func (f *flow) read(ctx context.Context, places []int) (map[int]*runlane.Run, error) {
+func (f *Flow) read(ctx context.Context, places []int) (map[int]*runlane.Run, error) {
 	runs := make(map[int]*runlane.Run, len(places))
-	for chunk := range slices.Chunk(places, callChunk) {
+	for chunk := range slices.Chunk(places, readChunk) {
 		at := make(map[runlane.RunID]int, len(chunk))
 		ids := make([]runlane.RunID, len(chunk))
 		for n, i := range chunk {
 			ids[n] = f.runID(i)
 			at[ids[n]] = i
 		}
-		found, err := f.rt.storage().GetRuns(ctx, &lane.RunsQuery{
-			Environment: f.rt.environment, IDs: ids, WithoutPayload: true,
+		found, err := f.all.Host.Storage().GetRuns(ctx, &lane.RunsQuery{
+			Environment: f.all.Environment, IDs: ids, WithoutPayload: true,
 		})
 		if err != nil {
 			return nil, err
@@ -173,7 +167,7 @@ const firstLook = 4
 // ended returns the runs of nodes where all of them have ended. It reads no more than it takes to find one that has
 // not, and none that is known to have ended: first the one that had not when it was read last. What a closed flow
 // misses has ended.
-func (f *flow) ended(ctx context.Context, places []int) (runs map[int]*runlane.Run, all bool, err error) {
+func (f *Flow) ended(ctx context.Context, places []int) (runs map[int]*runlane.Run, all bool, err error) {
 	if open := f.openedOf(places); open >= 0 {
 		held, err := f.stillOpen(ctx, []int{open})
 		if err != nil || held[open] {
@@ -195,7 +189,7 @@ func (f *flow) ended(ctx context.Context, places []int) (runs map[int]*runlane.R
 }
 
 // stillOpen reads runs of nodes, and returns those that have not ended.
-func (f *flow) stillOpen(ctx context.Context, places []int) (open map[int]bool, err error) {
+func (f *Flow) stillOpen(ctx context.Context, places []int) (open map[int]bool, err error) {
 	found, err := f.read(ctx, places)
 	if err != nil {
 		return nil, err
@@ -211,7 +205,7 @@ func (f *flow) stillOpen(ctx context.Context, places []int) (open map[int]bool, 
 
 // held are those among nodes that go after one which had not ended when it was read last, and has not now. What several
 // of them go after is read once.
-func (f *flow) held(ctx context.Context, nodes []int) (held map[int]bool, err error) {
+func (f *Flow) held(ctx context.Context, nodes []int) (held map[int]bool, err error) {
 	of, places := map[int]int{}, []int(nil)
 	for _, i := range nodes {
 		if open := f.openedOf(f.plan.Nodes[i].After); open >= 0 {
@@ -232,22 +226,22 @@ func (f *flow) held(ctx context.Context, nodes []int) (held map[int]bool, err er
 }
 
 // finish records that every run of the flow has ended, if that is so.
-func (f *flow) finish(ctx context.Context) error {
+func (f *Flow) finish(ctx context.Context) error {
 	runs, all, err := f.ended(ctx, f.every())
 	if err != nil || !all {
 		return err
 	}
 	_, err = f.change(ctx, func(record *lane.FlowRecord) bool {
-		record.TendAt, record.FinishedAt = time.Time{}, f.rt.now()
+		record.TendAt, record.FinishedAt = time.Time{}, f.all.Host.Now()
 		record.Status = f.derive(runs)
 		return true
 	})
-	f.rt.ends.tell(endOf{flow: f.record.ID})
+	f.all.Host.Ended(f.record.ID)
 	return err
 }
 
 // every is the places of all nodes.
-func (f *flow) every() []int {
+func (f *Flow) every() []int {
 	places := make([]int, len(f.plan.Nodes))
 	for i := range places {
 		places[i] = i
@@ -257,7 +251,7 @@ func (f *flow) every() []int {
 
 // sweep asks the nodes of a closed flow to end, judges those that go on by their conditions, as what was never made
 // tells no one.
-func (f *flow) sweep(ctx context.Context, by change) error {
+func (f *Flow) sweep(ctx context.Context, by By) error {
 	runs, err := f.read(ctx, f.every())
 	if err != nil {
 		return err
@@ -266,11 +260,7 @@ func (f *flow) sweep(ctx context.Context, by change) error {
 		if runs[i] == nil || runs[i].Status.Terminal() || f.spared(i) {
 			return nil
 		}
-		_, _, err := by.cancel(ctx, runs[i].ID)
-		if movedOn(err) {
-			return nil // it has ended meanwhile
-		}
-		return err
+		return f.all.Host.Cancel(ctx, by, runs[i].ID)
 	})
 	if err != nil {
 		return err
@@ -289,7 +279,7 @@ func (f *flow) sweep(ctx context.Context, by change) error {
 }
 
 // swept records that every node of the closed flow was asked.
-func (f *flow) swept(ctx context.Context) error {
+func (f *Flow) swept(ctx context.Context) error {
 	closed := f.record.Closed
 	_, err := f.change(ctx, func(record *lane.FlowRecord) bool {
 		swept := record.Closed == closed && !record.TendAt.IsZero()
@@ -299,13 +289,13 @@ func (f *flow) swept(ctx context.Context) error {
 	return err
 }
 
-// tend does to a flow what its maker or its canceller did not come to.
-func (rt *Runtime) tend(ctx context.Context, id runlane.FlowID) (done bool, err error) {
-	f, err := rt.flow(ctx, id)
+// Tend does to a flow what its maker or its canceller did not come to.
+func (all *Flows) Tend(ctx context.Context, id runlane.FlowID) (done bool, err error) {
+	f, err := all.Read(ctx, id)
 	if errors.Is(err, runlane.ErrFlowNotFound) {
 		return false, nil
 	}
-	if err != nil || !f.record.Tended(rt.now().Add(time.Millisecond)) || f.record.Finished() {
+	if err != nil || !f.record.Tended(all.Host.Now().Add(time.Millisecond)) || f.record.Finished() {
 		return false, err
 	}
 	reason := reasonFlowClosed
@@ -320,60 +310,37 @@ func (rt *Runtime) tend(ctx context.Context, id runlane.FlowID) (done bool, err 
 		reason = reasonIncomplete
 		closed, err := f.change(ctx, func(record *lane.FlowRecord) bool {
 			late := record.Closed == 0 && !record.TendAt.IsZero() // and not complete since it was read
-			record.Closed, record.TendAt = 1, rt.now()
+			record.Closed, record.TendAt = 1, all.Host.Now()
 			return late
 		})
 		if err != nil || !closed {
 			return false, err
 		}
 	}
-	if err := f.sweep(ctx, change{rt: rt, actor: runlane.SystemActor, reason: reason}); err != nil {
+	if err := f.sweep(ctx, By{Actor: runlane.SystemActor, Reason: reason}); err != nil {
 		return false, err
 	}
 	return true, f.swept(ctx)
 }
 
-// tendEvery is how often a runtime looks for flows to tend: their makers and cancellers do what is to be done, so it is
-// no work of every tick.
-const tendEvery = 10 * time.Minute
-
-// tendFlows is the part of a tick that concerns flows as a whole: of the first one of a runtime, and of later ones from
-// time to time.
-func (t *tick) tendFlows(ctx context.Context) (result StageResult) {
-	now := t.rt.world.Now()
-	last := t.rt.tended.Load()
-	if last != nil && now.Sub(*last) < tendEvery {
-		return result
+// settle judges all nodes that wait, and finishes the flow where nothing is left.
+func (f *Flow) settle(ctx context.Context) error {
+	if f.record.Finished() {
+		return nil
 	}
-	defer func() {
-		if result.Err == nil && !result.More && ctx.Err() == nil {
-			t.rt.tended.Store(&now)
-		}
-	}()
-	q := lane.FlowQuery{
-		PageQuery: lane.PageQuery{Environment: t.rt.environment, Limit: t.limit},
-		Before:    t.rt.now().Add(time.Millisecond),
+	runs, err := f.read(ctx, f.every())
+	if err != nil {
+		return err
 	}
-	for { // flows that fail, or have nothing left to do, do not hide those behind them
-		page, err := t.rt.storage().ListFlows(ctx, &q)
-		if err != nil {
-			result.Err = errors.Join(result.Err, err)
-			return result
+	err = inParallel(len(f.plan.Nodes), func(i int) error {
+		if run := runs[i]; run == nil || !run.Waiting.Has(runlane.WaitingEnds) {
+			return nil
 		}
-		for i := range page.Items {
-			done, err := t.rt.tend(ctx, page.Items[i].ID)
-			switch {
-			case err != nil:
-				result.Failed++
-				result.Err = errors.Join(result.Err, err)
-			case done:
-				result.Done++
-			}
-		}
-		q.After = page.Next
-		if page.Next == "" || result.Done >= t.limit || result.Failed >= failuresOfALimit*t.limit || ctx.Err() != nil {
-			result.More = page.Next != "" && result.Done > 0
-			return result
-		}
+		_, err := f.judge(ctx, i)
+		return err
+	})
+	if err != nil {
+		return err
 	}
+	return f.finish(ctx)
 }
