@@ -48,7 +48,7 @@ func (e *Emulator) Start(ctx context.Context) error {
 	}
 	// the process has its own
 	defer log.Close()
-	command := exec.Command( //nolint:noctx // it ends with Kill
+	command := exec.Command( // it ends with Kill
 		e.Java, "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
 		"-Djava.library.path="+filepath.Join(e.Folder, "DynamoDBLocal_lib"), "-jar",
 		filepath.Join(e.Folder, "DynamoDBLocal.jar"),
