@@ -79,7 +79,7 @@ func (l *life) open(limit int, sound bool) *process {
 	if l.schedule != nil {
 		options.Schedules = []runlane.Schedule{l.schedule.define(p)}
 	}
-	joined, err := lane.New(&door{Storage: l.world.Storage(sound), p: p}, &post{p: p}, nil)
+	joined, err := lane.New(newDoor(p, l.world.Storage(sound)), &post{p: p}, nil)
 	if err != nil {
 		l.fail("no lane: %v", err)
 	}

@@ -11,300 +11,258 @@ import (
 // "outcome" being "unknown" or "not committed". lane.As finds the abilities of the storage behind it, which do not go
 // wrong.
 func Storage(s lane.Storage, plan *Plan) lane.Storage {
-	return &faultyStorage{Storage: s, plan: plan}
+	return &Around{Storage: s, Call: func(ctx context.Context, method string, _ any, call func() (any, error)) (any, error) {
+		return faulty(ctx, plan, method, runlane.ErrStorageUnavailable, call)
+	}}
 }
 
-type faultyStorage struct {
+// Around is a storage each of whose calls, but for its life cycle, passes through a function.
+type Around struct {
 	lane.Storage
-	plan *Plan
+
+	// Call makes a call of a method with its argument, or does not. nil is the answer of a call that only succeeds or fails.
+	Call func(ctx context.Context, method string, argument any, call func() (any, error)) (any, error)
 }
 
 // Unwrap lets lane.As find what the storage can do besides.
-func (s *faultyStorage) Unwrap() lane.Storage { return s.Storage }
+func (s *Around) Unwrap() lane.Storage { return s.Storage }
 
-// storageCall makes a call that answers.
-func storageCall[T any](ctx context.Context, s *faultyStorage, method string, call func() (T, error)) (T, error) {
-	return faulty(ctx, s.plan, method, runlane.ErrStorageUnavailable, call)
+// around makes a call that answers.
+func around[A, T any](
+	ctx context.Context, s *Around, method string, argument A, call func(lane.Storage, context.Context, A) (T, error),
+) (T, error) {
+	answer, err := s.Call(ctx, method, argument, func() (any, error) { return call(s.Storage, ctx, argument) })
+	got, _ := answer.(T) // none where the call was not made
+	return got, err
 }
 
-// storageDo makes a call that only succeeds or fails.
-func storageDo(ctx context.Context, s *faultyStorage, method string, call func() error) error {
-	_, err := storageCall(ctx, s, method, func() (struct{}, error) { return struct{}{}, call() })
+// aroundDo makes a call that only succeeds or fails.
+func aroundDo[A any](
+	ctx context.Context, s *Around, method string, argument A, call func(lane.Storage, context.Context, A) error,
+) error {
+	_, err := s.Call(ctx, method, argument, func() (any, error) { return nil, call(s.Storage, ctx, argument) })
 	return err
 }
 
-func (s *faultyStorage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
-	return storageCall(ctx, s, "AppendRunEvents", func() (*lane.Commit, error) {
-		return s.Storage.AppendRunEvents(ctx, c)
-	})
+// AppendRunEvents implements [lane.Storage].
+func (s *Around) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
+	return around(ctx, s, "AppendRunEvents", c, lane.Storage.AppendRunEvents)
 }
 
-func (s *faultyStorage) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, error) {
-	return storageCall(ctx, s, "GetRun", func() (*runlane.Run, error) {
-		return s.Storage.GetRun(ctx, key)
-	})
+// GetRun implements [lane.Storage].
+func (s *Around) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, error) {
+	return around(ctx, s, "GetRun", key, lane.Storage.GetRun)
 }
 
-func (s *faultyStorage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Run, error) {
-	return storageCall(ctx, s, "GetRuns", func() ([]*runlane.Run, error) {
-		return s.Storage.GetRuns(ctx, q)
-	})
+// GetRuns implements [lane.Storage].
+func (s *Around) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Run, error) {
+	return around(ctx, s, "GetRuns", q, lane.Storage.GetRuns)
 }
 
-func (s *faultyStorage) GetRunByIdempotencyKey(ctx context.Context, key lane.OwnerKey) (*runlane.Run, error) {
-	return storageCall(ctx, s, "GetRunByIdempotencyKey", func() (*runlane.Run, error) {
-		return s.Storage.GetRunByIdempotencyKey(ctx, key)
-	})
+// GetRunByIdempotencyKey implements [lane.Storage].
+func (s *Around) GetRunByIdempotencyKey(ctx context.Context, key lane.OwnerKey) (*runlane.Run, error) {
+	return around(ctx, s, "GetRunByIdempotencyKey", key, lane.Storage.GetRunByIdempotencyKey)
 }
 
-func (s *faultyStorage) GetRunBySingletonKey(ctx context.Context, key lane.OwnerKey) (*runlane.Run, error) {
-	return storageCall(ctx, s, "GetRunBySingletonKey", func() (*runlane.Run, error) {
-		return s.Storage.GetRunBySingletonKey(ctx, key)
-	})
+// GetRunBySingletonKey implements [lane.Storage].
+func (s *Around) GetRunBySingletonKey(ctx context.Context, key lane.OwnerKey) (*runlane.Run, error) {
+	return around(ctx, s, "GetRunBySingletonKey", key, lane.Storage.GetRunBySingletonKey)
 }
 
-func (s *faultyStorage) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) error {
-	return storageDo(ctx, s, "ResetIdempotencyKey", func() error { return s.Storage.ResetIdempotencyKey(ctx, key) })
+// ResetIdempotencyKey implements [lane.Storage].
+func (s *Around) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) error {
+	return aroundDo(ctx, s, "ResetIdempotencyKey", key, lane.Storage.ResetIdempotencyKey)
 }
 
-func (s *faultyStorage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.Inspection, error) {
-	return storageCall(ctx, s, "InspectRun", func() (*lane.Inspection, error) {
-		return s.Storage.InspectRun(ctx, q)
-	})
+// InspectRun implements [lane.Storage].
+func (s *Around) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.Inspection, error) {
+	return around(ctx, s, "InspectRun", q, lane.Storage.InspectRun)
 }
 
-func (s *faultyStorage) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page[runlane.RunSummary], error) {
-	return storageCall(ctx, s, "ListRuns", func() (*runlane.Page[runlane.RunSummary], error) {
-		return s.Storage.ListRuns(ctx, q)
-	})
+// ListRuns implements [lane.Storage].
+func (s *Around) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page[runlane.RunSummary], error) {
+	return around(ctx, s, "ListRuns", q, lane.Storage.ListRuns)
 }
 
-func (s *faultyStorage) ListRunEvents(
-	ctx context.Context, q *lane.EventQuery,
-) (*runlane.Page[runlane.EventRecord], error) {
-	return storageCall(ctx, s, "ListRunEvents", func() (*runlane.Page[runlane.EventRecord], error) {
-		return s.Storage.ListRunEvents(ctx, q)
-	})
+// ListRunEvents implements [lane.Storage].
+func (s *Around) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runlane.Page[runlane.EventRecord], error) {
+	return around(ctx, s, "ListRunEvents", q, lane.Storage.ListRunEvents)
 }
 
-func (s *faultyStorage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
-	return storageCall(ctx, s, "ListRunnableRuns", func() (*runlane.Page[lane.RunRef], error) {
-		return s.Storage.ListRunnableRuns(ctx, q)
-	})
+// ListRunnableRuns implements [lane.Storage].
+func (s *Around) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	return around(ctx, s, "ListRunnableRuns", q, lane.Storage.ListRunnableRuns)
 }
 
-func (s *faultyStorage) ListRunsNeedingDispatch(
+// ListRunsNeedingDispatch implements [lane.Storage].
+func (s *Around) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	return around(ctx, s, "ListRunsNeedingDispatch", q, lane.Storage.ListRunsNeedingDispatch)
+}
+
+// ListRunsNeedingDelivery implements [lane.Storage].
+func (s *Around) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	return around(ctx, s, "ListRunsNeedingDelivery", q, lane.Storage.ListRunsNeedingDelivery)
+}
+
+// ListRunsNeedingRedelivery implements [lane.Storage].
+func (s *Around) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	return around(ctx, s, "ListRunsNeedingRedelivery", q, lane.Storage.ListRunsNeedingRedelivery)
+}
+
+// ListRunsNeedingCancellationFinalization implements [lane.Storage].
+func (s *Around) ListRunsNeedingCancellationFinalization(
 	ctx context.Context, q *lane.DueQuery,
 ) (*runlane.Page[lane.RunRef], error) {
-	return storageCall(ctx, s, "ListRunsNeedingDispatch", func() (*runlane.Page[lane.RunRef], error) {
-		return s.Storage.ListRunsNeedingDispatch(ctx, q)
-	})
+	return around(ctx, s, "ListRunsNeedingCancellationFinalization", q, lane.Storage.ListRunsNeedingCancellationFinalization)
 }
 
-func (s *faultyStorage) ListRunsNeedingDelivery(
-	ctx context.Context, q *lane.DueQuery,
-) (*runlane.Page[lane.RunRef], error) {
-	return storageCall(ctx, s, "ListRunsNeedingDelivery", func() (*runlane.Page[lane.RunRef], error) {
-		return s.Storage.ListRunsNeedingDelivery(ctx, q)
-	})
+// ReserveRunDispatch implements [lane.Storage].
+func (s *Around) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) (*lane.Acquisition, error) {
+	return around(ctx, s, "ReserveRunDispatch", c, lane.Storage.ReserveRunDispatch)
 }
 
-func (s *faultyStorage) ListRunsNeedingRedelivery(
-	ctx context.Context, q *lane.DueQuery,
-) (*runlane.Page[lane.RunRef], error) {
-	return storageCall(ctx, s, "ListRunsNeedingRedelivery", func() (*runlane.Page[lane.RunRef], error) {
-		return s.Storage.ListRunsNeedingRedelivery(ctx, q)
-	})
+// ReleaseRunDispatch implements [lane.Storage].
+func (s *Around) ReleaseRunDispatch(ctx context.Context, c *lane.ReleaseDispatchCommand) (bool, error) {
+	return around(ctx, s, "ReleaseRunDispatch", c, lane.Storage.ReleaseRunDispatch)
 }
 
-func (s *faultyStorage) ListRunsNeedingCancellationFinalization(
-	ctx context.Context, q *lane.DueQuery,
-) (*runlane.Page[lane.RunRef], error) {
-	return storageCall(ctx, s, "ListRunsNeedingCancellationFinalization", func() (*runlane.Page[lane.RunRef], error) {
-		return s.Storage.ListRunsNeedingCancellationFinalization(ctx, q)
-	})
+// ClaimRunLease implements [lane.Storage].
+func (s *Around) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.Acquisition, error) {
+	return around(ctx, s, "ClaimRunLease", c, lane.Storage.ClaimRunLease)
 }
 
-func (s *faultyStorage) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) (*lane.Acquisition, error) {
-	return storageCall(ctx, s, "ReserveRunDispatch", func() (*lane.Acquisition, error) {
-		return s.Storage.ReserveRunDispatch(ctx, c)
-	})
+// HeartbeatRunLease implements [lane.Storage].
+func (s *Around) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatCommand) (*lane.Commit, error) {
+	return around(ctx, s, "HeartbeatRunLease", c, lane.Storage.HeartbeatRunLease)
 }
 
-func (s *faultyStorage) ReleaseRunDispatch(ctx context.Context, c *lane.ReleaseDispatchCommand) (bool, error) {
-	return storageCall(ctx, s, "ReleaseRunDispatch", func() (bool, error) {
-		return s.Storage.ReleaseRunDispatch(ctx, c)
-	})
+// ReleaseRunLease implements [lane.Storage].
+func (s *Around) ReleaseRunLease(ctx context.Context, c *lane.ReleaseCommand) error {
+	return aroundDo(ctx, s, "ReleaseRunLease", c, lane.Storage.ReleaseRunLease)
 }
 
-func (s *faultyStorage) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.Acquisition, error) {
-	return storageCall(ctx, s, "ClaimRunLease", func() (*lane.Acquisition, error) {
-		return s.Storage.ClaimRunLease(ctx, c)
-	})
+// ReadMail implements [lane.Storage].
+func (s *Around) ReadMail(ctx context.Context, q *lane.MailQuery) (*lane.Mail, error) {
+	return around(ctx, s, "ReadMail", q, lane.Storage.ReadMail)
 }
 
-func (s *faultyStorage) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatCommand) (*lane.Commit, error) {
-	return storageCall(ctx, s, "HeartbeatRunLease", func() (*lane.Commit, error) {
-		return s.Storage.HeartbeatRunLease(ctx, c)
-	})
+// SendSignal implements [lane.Storage].
+func (s *Around) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.Commit, error) {
+	return around(ctx, s, "SendSignal", c, lane.Storage.SendSignal)
 }
 
-func (s *faultyStorage) ReleaseRunLease(ctx context.Context, c *lane.ReleaseCommand) error {
-	return storageDo(ctx, s, "ReleaseRunLease", func() error { return s.Storage.ReleaseRunLease(ctx, c) })
+// BeginCall implements [lane.Storage].
+func (s *Around) BeginCall(ctx context.Context, c *lane.CallCommand) (*lane.RunCall, error) {
+	return around(ctx, s, "BeginCall", c, lane.Storage.BeginCall)
 }
 
-func (s *faultyStorage) ReadMail(ctx context.Context, q *lane.MailQuery) (*lane.Mail, error) {
-	return storageCall(ctx, s, "ReadMail", func() (*lane.Mail, error) {
-		return s.Storage.ReadMail(ctx, q)
-	})
+// ReadCalls implements [lane.Storage].
+func (s *Around) ReadCalls(ctx context.Context, q *lane.CallQuery) (*lane.CallsRead, error) {
+	return around(ctx, s, "ReadCalls", q, lane.Storage.ReadCalls)
 }
 
-func (s *faultyStorage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.Commit, error) {
-	return storageCall(ctx, s, "SendSignal", func() (*lane.Commit, error) {
-		return s.Storage.SendSignal(ctx, c)
-	})
+// ListRunsToTell implements [lane.Storage].
+func (s *Around) ListRunsToTell(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	return around(ctx, s, "ListRunsToTell", q, lane.Storage.ListRunsToTell)
 }
 
-func (s *faultyStorage) BeginCall(ctx context.Context, c *lane.CallCommand) (*lane.RunCall, error) {
-	return storageCall(ctx, s, "BeginCall", func() (*lane.RunCall, error) {
-		return s.Storage.BeginCall(ctx, c)
-	})
+// TellEnd implements [lane.Storage].
+func (s *Around) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
+	return around(ctx, s, "TellEnd", c, lane.Storage.TellEnd)
 }
 
-func (s *faultyStorage) ReadCalls(ctx context.Context, q *lane.CallQuery) (*lane.CallsRead, error) {
-	return storageCall(ctx, s, "ReadCalls", func() (*lane.CallsRead, error) {
-		return s.Storage.ReadCalls(ctx, q)
-	})
+// PutFlow implements [lane.Storage].
+func (s *Around) PutFlow(ctx context.Context, c *lane.FlowCommand) (*lane.FlowRecord, error) {
+	return around(ctx, s, "PutFlow", c, lane.Storage.PutFlow)
 }
 
-func (s *faultyStorage) ListRunsToTell(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
-	return storageCall(ctx, s, "ListRunsToTell", func() (*runlane.Page[lane.RunRef], error) {
-		return s.Storage.ListRunsToTell(ctx, q)
-	})
+// GetFlow implements [lane.Storage].
+func (s *Around) GetFlow(ctx context.Context, q *lane.FlowRead) (*lane.FlowRecord, error) {
+	return around(ctx, s, "GetFlow", q, lane.Storage.GetFlow)
 }
 
-func (s *faultyStorage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
-	return storageCall(ctx, s, "TellEnd", func() (*lane.Commit, error) {
-		return s.Storage.TellEnd(ctx, c)
-	})
+// ListFlows implements [lane.Storage].
+func (s *Around) ListFlows(ctx context.Context, q *lane.FlowQuery) (*runlane.Page[lane.FlowRecord], error) {
+	return around(ctx, s, "ListFlows", q, lane.Storage.ListFlows)
 }
 
-func (s *faultyStorage) PutFlow(ctx context.Context, c *lane.FlowCommand) (*lane.FlowRecord, error) {
-	return storageCall(ctx, s, "PutFlow", func() (*lane.FlowRecord, error) {
-		return s.Storage.PutFlow(ctx, c)
-	})
+// KeepRecord implements [lane.Storage].
+func (s *Around) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.StepRecord, error) {
+	return around(ctx, s, "KeepRecord", c, lane.Storage.KeepRecord)
 }
 
-func (s *faultyStorage) GetFlow(ctx context.Context, q *lane.FlowRead) (*lane.FlowRecord, error) {
-	return storageCall(ctx, s, "GetFlow", func() (*lane.FlowRecord, error) {
-		return s.Storage.GetFlow(ctx, q)
-	})
+// ListRecords implements [lane.Storage].
+func (s *Around) ListRecords(ctx context.Context, q *lane.RecordQuery) (*runlane.Page[lane.StepRecord], error) {
+	return around(ctx, s, "ListRecords", q, lane.Storage.ListRecords)
 }
 
-func (s *faultyStorage) ListFlows(ctx context.Context, q *lane.FlowQuery) (*runlane.Page[lane.FlowRecord], error) {
-	return storageCall(ctx, s, "ListFlows", func() (*runlane.Page[lane.FlowRecord], error) {
-		return s.Storage.ListFlows(ctx, q)
-	})
+// PutSchedule implements [lane.Storage].
+func (s *Around) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (*runlane.ScheduleRecord, error) {
+	return around(ctx, s, "PutSchedule", c, lane.Storage.PutSchedule)
 }
 
-func (s *faultyStorage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.StepRecord, error) {
-	return storageCall(ctx, s, "KeepRecord", func() (*lane.StepRecord, error) {
-		return s.Storage.KeepRecord(ctx, c)
-	})
+// GetSchedule implements [lane.Storage].
+func (s *Around) GetSchedule(ctx context.Context, key lane.ScheduleKey) (*runlane.ScheduleRecord, error) {
+	return around(ctx, s, "GetSchedule", key, lane.Storage.GetSchedule)
 }
 
-func (s *faultyStorage) ListRecords(
-	ctx context.Context, q *lane.RecordQuery,
-) (*runlane.Page[lane.StepRecord], error) {
-	return storageCall(ctx, s, "ListRecords", func() (*runlane.Page[lane.StepRecord], error) {
-		return s.Storage.ListRecords(ctx, q)
-	})
+// ListSchedules implements [lane.Storage].
+func (s *Around) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlane.Page[runlane.ScheduleRecord], error) {
+	return around(ctx, s, "ListSchedules", q, lane.Storage.ListSchedules)
 }
 
-func (s *faultyStorage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (*runlane.ScheduleRecord, error) {
-	return storageCall(ctx, s, "PutSchedule", func() (*runlane.ScheduleRecord, error) {
-		return s.Storage.PutSchedule(ctx, c)
-	})
-}
-
-func (s *faultyStorage) GetSchedule(ctx context.Context, key lane.ScheduleKey) (*runlane.ScheduleRecord, error) {
-	return storageCall(ctx, s, "GetSchedule", func() (*runlane.ScheduleRecord, error) {
-		return s.Storage.GetSchedule(ctx, key)
-	})
-}
-
-func (s *faultyStorage) ListSchedules(
-	ctx context.Context, q *lane.PageQuery,
-) (*runlane.Page[runlane.ScheduleRecord], error) {
-	return storageCall(ctx, s, "ListSchedules", func() (*runlane.Page[runlane.ScheduleRecord], error) {
-		return s.Storage.ListSchedules(ctx, q)
-	})
-}
-
-func (s *faultyStorage) ClaimScheduleOccurrence(
+// ClaimScheduleOccurrence implements [lane.Storage].
+func (s *Around) ClaimScheduleOccurrence(
 	ctx context.Context, c *lane.ClaimOccurrenceCommand,
 ) (*lane.OccurrenceClaim, error) {
-	return storageCall(ctx, s, "ClaimScheduleOccurrence", func() (*lane.OccurrenceClaim, error) {
-		return s.Storage.ClaimScheduleOccurrence(ctx, c)
-	})
+	return around(ctx, s, "ClaimScheduleOccurrence", c, lane.Storage.ClaimScheduleOccurrence)
 }
 
-func (s *faultyStorage) CompleteScheduleOccurrence(ctx context.Context, c *lane.CompleteOccurrenceCommand) error {
-	return storageDo(ctx, s, "CompleteScheduleOccurrence", func() error {
-		return s.Storage.CompleteScheduleOccurrence(ctx, c)
-	})
+// CompleteScheduleOccurrence implements [lane.Storage].
+func (s *Around) CompleteScheduleOccurrence(ctx context.Context, c *lane.CompleteOccurrenceCommand) error {
+	return aroundDo(ctx, s, "CompleteScheduleOccurrence", c, lane.Storage.CompleteScheduleOccurrence)
 }
 
-func (s *faultyStorage) ListScheduleOccurrences(
+// ListScheduleOccurrences implements [lane.Storage].
+func (s *Around) ListScheduleOccurrences(
 	ctx context.Context, q *lane.OccurrenceQuery,
 ) (*runlane.Page[runlane.Occurrence], error) {
-	return storageCall(ctx, s, "ListScheduleOccurrences", func() (*runlane.Page[runlane.Occurrence], error) {
-		return s.Storage.ListScheduleOccurrences(ctx, q)
-	})
+	return around(ctx, s, "ListScheduleOccurrences", q, lane.Storage.ListScheduleOccurrences)
 }
 
-func (s *faultyStorage) ClaimOutboxMessages(
-	ctx context.Context, c *lane.ClaimOutboxCommand,
-) ([]lane.OutboxMessage, error) {
-	return storageCall(ctx, s, "ClaimOutboxMessages", func() ([]lane.OutboxMessage, error) {
-		return s.Storage.ClaimOutboxMessages(ctx, c)
-	})
+// ClaimOutboxMessages implements [lane.Storage].
+func (s *Around) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxCommand) ([]lane.OutboxMessage, error) {
+	return around(ctx, s, "ClaimOutboxMessages", c, lane.Storage.ClaimOutboxMessages)
 }
 
-func (s *faultyStorage) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPublishedCommand) error {
-	return storageDo(ctx, s, "MarkOutboxMessagesPublished", func() error {
-		return s.Storage.MarkOutboxMessagesPublished(ctx, c)
-	})
+// MarkOutboxMessagesPublished implements [lane.Storage].
+func (s *Around) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPublishedCommand) error {
+	return aroundDo(ctx, s, "MarkOutboxMessagesPublished", c, lane.Storage.MarkOutboxMessagesPublished)
 }
 
-func (s *faultyStorage) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailedCommand) error {
-	return storageDo(ctx, s, "MarkOutboxMessagesFailed", func() error {
-		return s.Storage.MarkOutboxMessagesFailed(ctx, c)
-	})
+// MarkOutboxMessagesFailed implements [lane.Storage].
+func (s *Around) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailedCommand) error {
+	return aroundDo(ctx, s, "MarkOutboxMessagesFailed", c, lane.Storage.MarkOutboxMessagesFailed)
 }
 
-func (s *faultyStorage) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.MarkDeadLetteredCommand) error {
-	return storageDo(ctx, s, "MarkOutboxMessagesDeadLettered", func() error {
-		return s.Storage.MarkOutboxMessagesDeadLettered(ctx, c)
-	})
+// MarkOutboxMessagesDeadLettered implements [lane.Storage].
+func (s *Around) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.MarkDeadLetteredCommand) error {
+	return aroundDo(ctx, s, "MarkOutboxMessagesDeadLettered", c, lane.Storage.MarkOutboxMessagesDeadLettered)
 }
 
-func (s *faultyStorage) ListDeadLetters(
+// ListDeadLetters implements [lane.Storage].
+func (s *Around) ListDeadLetters(
 	ctx context.Context, q *lane.DeadLetterQuery,
 ) (*runlane.Page[runlane.DeadLetter], error) {
-	return storageCall(ctx, s, "ListDeadLetters", func() (*runlane.Page[runlane.DeadLetter], error) {
-		return s.Storage.ListDeadLetters(ctx, q)
-	})
+	return around(ctx, s, "ListDeadLetters", q, lane.Storage.ListDeadLetters)
 }
 
-func (s *faultyStorage) RequeueDeadLetters(ctx context.Context, c *lane.RequeueCommand) (int, error) {
-	return storageCall(ctx, s, "RequeueDeadLetters", func() (int, error) {
-		return s.Storage.RequeueDeadLetters(ctx, c)
-	})
+// RequeueDeadLetters implements [lane.Storage].
+func (s *Around) RequeueDeadLetters(ctx context.Context, c *lane.RequeueCommand) (int, error) {
+	return around(ctx, s, "RequeueDeadLetters", c, lane.Storage.RequeueDeadLetters)
 }
 
-func (s *faultyStorage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.PruneProgress, error) {
-	return storageCall(ctx, s, "PruneRuns", func() (*lane.PruneProgress, error) {
-		return s.Storage.PruneRuns(ctx, c)
-	})
+// PruneRuns implements [lane.Storage].
+func (s *Around) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.PruneProgress, error) {
+	return around(ctx, s, "PruneRuns", c, lane.Storage.PruneRuns)
 }
