@@ -74,20 +74,3 @@ func TestAgents_NamesWhatExists(t *testing.T) {
 		t.Error(fault)
 	}
 }
-
-func TestAgents_TheRuleCanFail(t *testing.T) {
-	t.Parallel()
-	for document, sound := range map[string]bool{
-		"`event.go` has `eventKinds`":         true,
-		"`event.go` has `eventSorts`":         false,
-		"`events.go`":                         false,
-		"`core/internal/reducer/none`":        false,
-		"`go test ./nowhere` is its own":      true,
-		"[a](docs/internals/layout.md#items)": true,
-		"[a](docs/nowhere.md)":                false,
-	} {
-		if faults := agentsFaults(root(t), document); (len(faults) == 0) != sound {
-			t.Errorf("%s: %v", document, faults)
-		}
-	}
-}

@@ -138,29 +138,6 @@ func TestMistypedCommands_AreFound(t *testing.T) {
 	}
 }
 
-func TestDeployments_WithoutABuild_AreFound(t *testing.T) {
-	t.Parallel()
-	const checkout, build, deploy = "git checkout TAG\n", "sam build\n", "sam deploy --stack-name STACK\n"
-	begin, end := "```console account\n", "```\n"
-	for text, wanted := range map[string]bool{
-		begin + checkout + build + deploy + end:                            true,
-		begin + build + deploy + deploy + end:                              true,
-		begin + build + end + "Then:\n" + begin + deploy + end:             true,
-		begin + deploy + end:                                               false,
-		begin + deploy + build + end:                                       false,
-		begin + build + checkout + deploy + end:                            false,
-		begin + build + deploy + end + "## Other\n" + begin + deploy + end: false,
-	} {
-		blocks, err := runbook.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := runbook.CheckBuilds(blocks); (err == nil) != wanted {
-			t.Errorf("%v\n%s", err, text)
-		}
-	}
-}
-
 // An override that is to last has to be in samconfig.toml too, or the next deployment takes it back. Deployment is none of those: it is
 // set back by the section itself.
 func TestLastingOverrides_SayWhereTheyLast(t *testing.T) {
@@ -189,26 +166,6 @@ func TestLastingOverrides_SayWhereTheyLast(t *testing.T) {
 	}
 	if checked < 10 {
 		t.Errorf("only %d overrides", checked)
-	}
-}
-
-// TestParse_TakesLinesApart has what the document uses of a shell.
-func TestParse_TakesLinesApart(t *testing.T) {
-	t.Parallel()
-	blocks, err := runbook.Parse("# One\n```console\nrunlane runs cancel RUN --reason \"it's one\" # exits with 4\n```\n## Two\nSay `runlane tick`.\n" +
-		"```console account\n# only this\nexport $(aws x \"a (b)\")\n```\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(blocks) != 3 || blocks[0].Account || !blocks[1].Account || !blocks[2].Account || blocks[0].Section != "One" || blocks[2].Section != "Two" {
-		t.Fatalf("%+v", blocks)
-	}
-	first, last := blocks[0].Steps[0], blocks[2].Steps
-	if diff := cmp.Diff([]string{"runlane", "runs", "cancel", "run_1", "--reason", "it's one"}, first.Fill(map[string]string{"RUN": "run_1"})); diff != "" || first.Exit != 4 {
-		t.Errorf("exit %d\n%s", first.Exit, diff)
-	}
-	if len(last) != 1 || len(last[0].Inner) != 1 || !slices.Equal(last[0].Inner[0].Words, []string{"aws", "x", "a (b)"}) {
-		t.Errorf("%+v", last)
 	}
 }
 

@@ -86,33 +86,3 @@ func TestTemplate_HasNoYAMLAliases(t *testing.T) {
 		t.Errorf("%q", found)
 	}
 }
-
-func TestEvaluate_WhatCannotBe_IsAnError(t *testing.T) {
-	t.Parallel()
-	for name, text := range map[string]string{
-		"no such parameter":  "Resources: {A: {Type: T, Properties: {P: !Ref B}}}",
-		"no such resource":   "Resources: {A: {Type: T, Properties: {P: !GetAtt B.Arn}}}",
-		"no such in a text":  "Resources: {A: {Type: T, Properties: {P: !Sub 'x${B}'}}}",
-		"no such condition":  "Resources: {A: {Type: T, Condition: C}}",
-		"no such mapping":    "Resources: {A: {Type: T, Properties: {P: !FindInMap [M, a, b]}}}",
-		"nothing to select":  "Resources: {A: {Type: T, Properties: {P: !Select [1, !Split [/, a]]}}}",
-		"unknown function":   "Resources: {A: {Type: T, Properties: {P: !Cidr [a, 1]}}}",
-		"parameter is empty": "{Parameters: {B: {Type: String}}, Resources: {A: {Type: T, Properties: {P: !Ref B}}}}",
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			template, err := Parse([]byte(text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if out, err := template.Evaluate(nil); err == nil {
-				t.Errorf("it is %+v", out)
-			}
-		})
-	}
-	for _, parameters := range []map[string]string{{"Nothing": "x"}, {"Alarms": "maybe"}, {"Environment": "a:b"}} {
-		if _, err := load(t).Evaluate(parameters); err == nil {
-			t.Errorf("%v was accepted", parameters)
-		}
-	}
-}

@@ -219,29 +219,3 @@ func pruning(t *testing.T) (writes, reads float64) {
 	}
 	return number(t, match[1]), number(t, match[2])
 }
-
-func TestPrices_Arithmetic(t *testing.T) {
-	t.Parallel()
-	idle := parts(t, documentedTable(t, "Part", "$ a month"))
-	run := product(t, documentedTable(t, "What", "Count", "$ for a million", "$"))
-	writes, reads := pruning(t)
-	remove := costs.Use{Writes: writes, Reads: reads}.Units()
-	equal(t, "pruning", documentedNumbers(t, `Pruning them later is ([0-9.]+) write units and ([0-9.]+) read units a run [^,]+, ([0-9.]+)\.`),
-		[]float64{writes, reads, number(t, cents(remove))})
-	for _, cells := range documentedTable(t, "Runs a month", "Idle", "Runs", "Pruning", "Kept a month", "Together") {
-		millions := number(t, cells[0]) / 1e6
-		parts := []float64{idle, millions * run, millions * remove, millions * 2 * (costs.StoredGigabyte + costs.RecoveryGigabyte)}
-		sum := 0.0
-		for i, part := range parts {
-			equal(t, cells[0]+" runs", strings.ReplaceAll(cells[i+1], ",", ""), cents(part))
-			sum += part
-		}
-		equal(t, cells[0]+" runs", strings.ReplaceAll(cells[5], ",", ""), cents(sum))
-		if millions == 1 {
-			added := documentedTable(t, "Added by", "Polls", "Alarm metrics", "$ a month", "Metrics of the function, $ a month at most")
-			equal(t, "a million runs with one more of each",
-				documentedNumbers(t, `one more queue \(.--own.\) and one more function are ([0-9.]+), and at most ([0-9.]+) more`),
-				[]float64{number(t, cents(sum+number(t, added[0][3])+number(t, added[2][3]))), number(t, added[2][4])})
-		}
-	}
-}
