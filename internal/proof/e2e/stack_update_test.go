@@ -80,11 +80,7 @@ var absent = []string{
 // placeholders. A deployment is one by the stack's parameters.
 func (d *deployed) follow(t *testing.T, section string, redeploy func(changes map[string]string), sets ...map[string]string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "docs", "runbook.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks, err := runbook.Parse(string(text))
+	blocks, err := runbook.Read(root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +164,7 @@ func (d *deployed) fill(t *testing.T, command *runbook.Command, values map[strin
 				continue
 			}
 			if output == "" || d.stack.outputs[output] == "" {
-				t.Fatalf("docs/runbook.md:%d: nothing is known of %s", command.Line, name)
+				t.Fatalf("nothing is known of %s in %s", name, command.Text)
 			}
 			filled[name] = d.stack.outputs[output]
 		}

@@ -1,20 +1,46 @@
-// Package runbook reads the commands of docs/runbook.md. Its tests execute those that need no account on local AWS,
+// Package runbook reads the commands of [Documents]. Its tests execute those that need no account on local AWS,
 // hold the others against what exists, and prove what the document promises of the worst nights.
 package runbook
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
+// Documents are the pages of commands.
+var Documents = []string{"docs/runbook.md", "docs/changes.md"}
+
+// Read parses all of them in the folder of the project.
+func Read(root string) ([]Block, error) {
+	var all []Block
+	for _, name := range Documents {
+		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		if err != nil {
+			return nil, err
+		}
+		blocks, err := Parse(string(text))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		for i := range blocks {
+			blocks[i].Document = name
+		}
+		all = append(all, blocks...)
+	}
+	return all, nil
+}
+
 // Block is one fenced block of commands.
 type Block struct {
-	Section string // its heading
-	Account bool   // its commands need an account: they are checked, not executed
-	Steps   []Command
+	Document string // of [Read]
+	Section  string // its heading
+	Account  bool   // its commands need an account: they are checked, not executed
+	Steps    []Command
 }
 
 // Command is one line of a block, or one in the text between backticks.

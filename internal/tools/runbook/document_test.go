@@ -29,9 +29,18 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
+// text is all of the pages.
+func text(t *testing.T) (all string) {
+	t.Helper()
+	for _, name := range runbook.Documents {
+		all += read(t, name)
+	}
+	return all
+}
+
 func document(t *testing.T) []runbook.Block {
 	t.Helper()
-	blocks, err := runbook.Parse(read(t, "docs/runbook.md"))
+	blocks, err := runbook.Read(root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,14 +84,14 @@ func TestAccountCommands_Exist(t *testing.T) {
 	for _, block := range document(t) {
 		for _, c := range block.Steps {
 			if err := i.Check(&c); err != nil {
-				t.Errorf("docs/runbook.md: %v", err)
+				t.Errorf("%s: %v", block.Document, err)
 			}
 			if c.Words[0] == "runlane" {
 				if fault := parserFault(t, &c); fault != "" {
-					t.Errorf("docs/runbook.md:%d: %s\n%s", c.Line, c.Text, fault)
+					t.Errorf("%s:%d: %s\n%s", block.Document, c.Line, c.Text, fault)
 				}
 			} else if !block.Account {
-				t.Errorf("docs/runbook.md:%d: %s cannot be executed here: mark the block", c.Line, c.Words[0])
+				t.Errorf("%s:%d: %s cannot be executed here: mark the block", block.Document, c.Line, c.Words[0])
 			}
 			if block.Account {
 				account++
@@ -90,7 +99,7 @@ func TestAccountCommands_Exist(t *testing.T) {
 		}
 	}
 	if err := runbook.CheckBuilds(document(t)); err != nil {
-		t.Errorf("docs/runbook.md: %v", err)
+		t.Error(err)
 	}
 	if account < 30 {
 		t.Errorf("only %d commands need an account", account)
@@ -143,15 +152,15 @@ func TestMistypedCommands_AreFound(t *testing.T) {
 func TestLastingOverrides_SayWhereTheyLast(t *testing.T) {
 	t.Parallel()
 	const place = "Change a parameter"
-	text, checked := read(t, "docs/runbook.md"), 0
-	for _, section := range strings.Split(text, "\n## ") {
+	checked := 0
+	for _, section := range strings.Split(text(t), "\n## ") {
 		title, _, _ := strings.Cut(section, "\n")
 		overrides := regexp.MustCompile(`(?m)--parameter-overrides (.+)$`).FindAllStringSubmatch(section, -1)
 		last := ""
 		for _, match := range overrides {
 			for word := range strings.FieldsSeq(match[1]) {
 				name, value, _ := strings.Cut(word, "=")
-				if name != "Deployment" && title != place && !strings.Contains(section, "(#change-a-parameter)") {
+				if name != "Deployment" && title != place && !strings.Contains(section, "#change-a-parameter)") {
 					t.Errorf("%q does not say where %s lasts", title, name)
 				}
 				if name == "Deployment" {
@@ -171,7 +180,7 @@ func TestLastingOverrides_SayWhereTheyLast(t *testing.T) {
 
 func TestNames_AreThoseOfTheTemplate(t *testing.T) {
 	t.Parallel()
-	text, loaded := read(t, "docs/runbook.md"), template(t)
+	text, loaded := text(t), template(t)
 	for placeholder, output := range runbook.Placeholders {
 		if _, exists := loaded.Outputs[output]; output != "" && !exists {
 			t.Errorf("%s is the output %s, which the template does not have", placeholder, output)

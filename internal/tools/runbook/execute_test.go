@@ -1,6 +1,7 @@
 package runbook_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ func TestCommands_AreExecuted(t *testing.T) {
 			continue
 		}
 		for _, c := range block.Steps {
-			sections[block.Section] = append(sections[block.Section], &command{Words: c.Fill, text: c.Text, line: c.Line, exit: c.Exit})
+			sections[block.Section] = append(sections[block.Section], &command{Words: c.Fill, text: c.Text, place: fmt.Sprintf("%s:%d", block.Document, c.Line), exit: c.Exit})
 			count++
 		}
 	}
@@ -40,7 +41,7 @@ func TestCommands_AreExecuted(t *testing.T) {
 				out, code := runlaneCommand(t, i.variables(), c.Words(values)[1:]...)
 				t.Logf("$ %s\n%s", c.text, out)
 				if code != c.exit {
-					t.Errorf("docs/runbook.md:%d: %s exits with %d, not %d\n%s", c.line, c.text, code, c.exit, out)
+					t.Errorf("%s: %s exits with %d, not %d\n%s", c.place, c.text, code, c.exit, out)
 				}
 			}
 		})
@@ -48,9 +49,9 @@ func TestCommands_AreExecuted(t *testing.T) {
 }
 
 type command struct {
-	Words      func(map[string]string) []string
-	text       string
-	line, exit int
+	Words       func(map[string]string) []string
+	place, text string
+	exit        int
 }
 
 // troubled makes the runs that commands name, and says what stands for which placeholder.
