@@ -370,15 +370,7 @@ func (h flowHost) by(by flow.By) change { return change{rt: h.rt, actor: by.Acto
 
 // Resume implements flow.Host.
 func (h flowHost) Resume(ctx context.Context, run *runlane.Run, body *runlane.RunResumed) error {
-	command, err := h.rt.resumption(run, h.rt.now(), runlane.SystemActor, body)
-	if err != nil {
-		return err
-	}
-	commit, err := h.rt.storage().AppendRunEvents(ctx, command)
-	if err == nil {
-		h.rt.resumed(ctx, commit)
-	}
-	return err
+	return h.rt.resumeWaiting(ctx, run, body)
 }
 
 // CancelWaiting implements flow.Host.

@@ -153,6 +153,19 @@ func (rt *Runtime) resumed(ctx context.Context, commit *lane.Commit) {
 	rt.handOver(ctx, commit.Run) // of a bounded queue: it waits for a slot, and one may be free
 }
 
+// resumeWaiting lets a run that waits for something else than a time go on.
+func (rt *Runtime) resumeWaiting(ctx context.Context, run *runlane.Run, body *runlane.RunResumed) error {
+	command, err := rt.resumption(run, rt.now(), runlane.SystemActor, body)
+	if err != nil {
+		return err
+	}
+	commit, err := rt.storage().AppendRunEvents(ctx, command)
+	if err == nil {
+		rt.resumed(ctx, commit)
+	}
+	return err
+}
+
 // resumption is the command that ends a run's wait, with a delivery where no slot is needed first.
 func (rt *Runtime) resumption(
 	run *runlane.Run, at time.Time, actor runlane.Actor, body *runlane.RunResumed,

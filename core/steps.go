@@ -160,17 +160,21 @@ func (x *execution) load(ctx context.Context) error {
 
 // records are all of a run, by name.
 func (rt *Runtime) records(ctx context.Context, run *runlane.Run) (records []runlane.StepRecord, err error) {
-	err = eachPage(rt, func(q *lane.PageQuery) (runlane.Cursor, error) {
-		page, err := rt.storage().ListRecords(ctx, &lane.RecordQuery{
-			PageQuery: *q, RunID: run.ID, CreatedAt: run.CreatedAt,
-		})
+	q := lane.RecordQuery{
+		PageQuery: lane.PageQuery{Environment: rt.environment, Limit: runlane.MaxPageLimit},
+		RunID:     run.ID,
+		CreatedAt: run.CreatedAt,
+	}
+	for {
+		page, err := rt.storage().ListRecords(ctx, &q)
 		if err != nil {
-			return "", err
+			return records, err
 		}
 		records = append(records, page.Items...)
-		return page.Next, nil
-	})
-	return records, err
+		if q.After = page.Next; q.After == "" {
+			return records, nil
+		}
+	}
 }
 
 // work does a step's work under a context that also ends with the attempt.

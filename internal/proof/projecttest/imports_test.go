@@ -47,7 +47,10 @@ var importRules = []importRule{
 	{"core", []string{
 		"$gostd", runlanePkg, lanePkg, module + "/core/internal/", blindOf, hostOf, "github.com/oklog/ulid/v2$", xsync,
 	}},
-	{"core/internal/...", []string{"$gostd", runlanePkg, lanePkg, failPkg, originPkg, module + "/" + reducerFolder + "$", blindOf, xsync}},
+	{"core/internal/move", []string{
+		"$gostd", runlanePkg, lanePkg, failPkg, module + "/core/internal/flow$", module + "/" + reducerFolder + "$",
+	}},
+	{"core/internal/...", []string{"$gostd", runlanePkg, lanePkg, failPkg, originPkg, blindOf, xsync}},
 	{"internal/embedded", []string{"$gostd", runlanePkg, lanePkg}},
 	{"memlane/...", []string{"$gostd", runlanePkg, lanePkg, module + "/internal/embedded$"}},
 	{"dynamostore", []string{

@@ -1,4 +1,4 @@
-package core
+package move
 
 import (
 	"cmp"
@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/fail"
 	"github.com/runlane/runlane-go/core/internal/flow"
 	"github.com/runlane/runlane-go/lane"
 )
 
-// exportFlow is the record of a flow. Its runs are among the others.
-type exportFlow struct {
+// movedFlow is the record of a flow. Its runs are among the others.
+type movedFlow struct {
 	ID         runlane.FlowID     `json:"flowId"`
 	CreatedAt  time.Time          `json:"createdAt"`
 	Round      int                `json:"round,omitempty"`
@@ -25,7 +26,7 @@ type exportFlow struct {
 }
 
 // put is the command that writes the record where there is none.
-func (e *exportFlow) put(environment runlane.Environment) *lane.FlowCommand {
+func (e *movedFlow) put(environment runlane.Environment) *lane.FlowCommand {
 	return &lane.FlowCommand{Environment: environment, Flow: lane.FlowRecord{
 		ID:         e.ID,
 		CreatedAt:  e.CreatedAt,
@@ -40,13 +41,13 @@ func (e *exportFlow) put(environment runlane.Environment) *lane.FlowCommand {
 
 // flowIDs are those of all flows.
 func (x *exporter) flowIDs(ctx context.Context) (ids []runlane.FlowID, err error) {
-	if !x.rt.storage().Capabilities().SuspendsRuns {
+	if !x.m.Host.Storage().Capabilities().SuspendsRuns {
 		return nil, nil
 	}
 	seen := map[runlane.FlowID]bool{} // one that finishes while pages are read is in both parts
 	for _, finished := range []bool{false, true} {
-		err = errors.Join(err, eachPage(x.rt, func(q *lane.PageQuery) (runlane.Cursor, error) {
-			page, err := x.rt.stored().ListFlows(ctx, &lane.FlowQuery{PageQuery: *q, Finished: finished})
+		err = errors.Join(err, x.m.eachPage(func(q *lane.PageQuery) (runlane.Cursor, error) {
+			page, err := x.m.Host.Stored().ListFlows(ctx, &lane.FlowQuery{PageQuery: *q, Finished: finished})
 			if err != nil {
 				return "", err
 			}
@@ -64,14 +65,14 @@ func (x *exporter) flowIDs(ctx context.Context) (ids []runlane.FlowID, err error
 // flows writes the records of flows.
 func (x *exporter) flows(ctx context.Context, ids []runlane.FlowID) error {
 	for _, id := range ids {
-		r, err := x.rt.flows.Record(ctx, id)
+		r, err := x.m.Host.Flow(ctx, id)
 		if errors.Is(err, runlane.ErrFlowNotFound) {
 			continue // pruned meanwhile
 		}
 		if err != nil {
 			return err
 		}
-		err = x.line(&exportLine{Flow: &exportFlow{
+		err = x.write(&line{Flow: &movedFlow{
 			ID:         r.ID,
 			CreatedAt:  r.CreatedAt,
 			Round:      r.Round,
@@ -89,7 +90,7 @@ func (x *exporter) flows(ctx context.Context, ids []runlane.FlowID) error {
 	return nil
 }
 
-func (j *importJudge) flow(e *exportFlow) error {
+func (j *judge) flow(e *movedFlow) error {
 	j.have.Flows++
 	err := cmp.Or(flow.CheckPlan(e.Plan), e.put(j.plan.environment).Validate())
 	if err != nil {
@@ -101,14 +102,14 @@ func (j *importJudge) flow(e *exportFlow) error {
 // importFlow writes the record of a flow behind its runs, unless it is there from an import before, and looks at what
 // its nodes wait for: what had ended where they are from tells no one here. It is the same look as that of every end,
 // so a runtime that works meanwhile may do it, too.
-func (rt *Runtime) importFlow(ctx context.Context, e *exportFlow) error {
-	if err := rt.suspends(); err != nil {
+func (m *Mover) importFlow(ctx context.Context, e *movedFlow) error {
+	if err := m.Host.SupportsFlows(); err != nil {
 		return err
 	}
-	command := e.put(rt.environment)
-	_, err := rt.stored().PutFlow(ctx, command)
-	if err != nil && !isConflict(err, runlane.ConflictFlow) {
+	command := e.put(m.Environment)
+	_, err := m.Host.Stored().PutFlow(ctx, command)
+	if err != nil && !fail.IsConflict(err, runlane.ConflictFlow) {
 		return err
 	}
-	return rt.flows.Settle(ctx, &command.Flow, err != nil)
+	return m.Host.SettleFlow(ctx, &command.Flow, err != nil)
 }

@@ -1,4 +1,4 @@
-package core
+package move
 
 import (
 	"bytes"
@@ -15,51 +15,32 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/reducer"
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Versions of what [Runtime.Export] writes, the lowest that has what there is: docs/moving.md.
+// Versions of what Export writes, the lowest that has what there is: docs/moving.md.
 const (
-	exportFormat = 1
-	// exportFlows has flows, too.
-	exportFlows = 2
+	formatRuns = 1
+	// formatFlows has flows, too.
+	formatFlows = 2
 )
 
 // exportPoll is how often Export looks at a run that it waits for.
 const exportPoll = 200 * time.Millisecond
 
-// ExportOptions of [Runtime.Export]. nil means none.
-type ExportOptions struct {
-	// Wait waits for the end of attempts, where Export else refuses. The context bounds it.
-	Wait bool
-	// LeaveSignals leaves signals behind that no wait has read, where Export else refuses: a run that waits for one of
-	// them then waits until it is sent again.
-	LeaveSignals bool
-}
-
-// Moved counts what [Runtime.Export] wrote, or [Runtime.Import] read.
-type Moved struct {
-	// Runs, Schedules, Tasks and Flows are in the file.
-	Runs, Schedules, Tasks, Flows int
-	// Written are those of the runs that Import had to write: the others were there, from an import before.
-	Written int
-	// Unordered are the queues that were ordered ones where Export was, and are none where Import is: their runs of one
-	// concurrency key may execute at once here, in any order.
-	Unordered []runlane.QueueName
-}
-
-// exportLine is a line of the file. Exactly one field is set.
-type exportLine struct {
-	Head     *exportHead             `json:"export,omitempty"`
+// line is a line of the file. Exactly one field is set.
+type line struct {
+	Head     *head                   `json:"export,omitempty"`
 	Task     *runlane.TaskRecord     `json:"task,omitempty"`
 	Schedule *runlane.ScheduleRecord `json:"schedule,omitempty"`
-	Run      *exportRun              `json:"run,omitempty"`
-	Flow     *exportFlow             `json:"flow,omitempty"`
-	End      *exportEnd              `json:"end,omitempty"`
+	Run      *movedRun               `json:"run,omitempty"`
+	Flow     *movedFlow              `json:"flow,omitempty"`
+	End      *end                    `json:"end,omitempty"`
 }
 
 // fields counts what the line has.
-func (l *exportLine) fields() (n int) {
+func (l *line) fields() (n int) {
 	for _, has := range []bool{
 		l.Head != nil, l.Task != nil, l.Schedule != nil, l.Run != nil, l.Flow != nil, l.End != nil,
 	} {
@@ -70,32 +51,32 @@ func (l *exportLine) fields() (n int) {
 	return n
 }
 
-type exportHead struct {
+type head struct {
 	Format      int                 `json:"v"`
 	Environment runlane.Environment `json:"environment"`
 	At          time.Time           `json:"at"`
 	Ordered     []runlane.QueueName `json:"ordered,omitempty"`
 }
 
-// exportRun is a run as its history, with what it remembers. Bodies are as the storage keeps them, those of a codec
+// movedRun is a run as its history, with what it remembers. Bodies are as the storage keeps them, those of a codec
 // included, in base64.
-type exportRun struct {
+type movedRun struct {
 	ID      runlane.RunID         `json:"runId"`
 	Owns    bool                  `json:"ownsIdempotencyKey,omitempty"`
 	Payload []byte                `json:"payload,omitempty"`
 	Output  []byte                `json:"output,omitempty"`
 	Events  []runlane.EventRecord `json:"events"`
-	Records []exportRecord        `json:"records,omitempty"`
+	Records []movedRecord         `json:"records,omitempty"`
 }
 
-// exportRecord is a record of a run. Its result is as the storage keeps it, in base64.
-type exportRecord struct {
+// movedRecord is a record of a run. Its result is as the storage keeps it, in base64.
+type movedRecord struct {
 	runlane.StepRecord
 	Result []byte `json:"result,omitempty"`
 }
 
-// exportEnd tells a whole file from one that was cut off.
-type exportEnd struct {
+// end tells a whole file from one that was cut off.
+type end struct {
 	Runs      int    `json:"runs"`
 	Schedules int    `json:"schedules"`
 	Tasks     int    `json:"tasks"`
@@ -105,27 +86,17 @@ type exportEnd struct {
 
 // exporter writes lines and sums them up.
 type exporter struct {
-	rt    *Runtime
+	m     *Mover
 	to    io.Writer
 	sum   hash.Hash
 	moved Moved
 	leave bool // signals that were not read
 }
 
-// Export writes the environment as JSON, one object a line: its tasks, its schedules, its runs by the time of their
-// creation, each with its whole history, and its flows. docs/moving.md has the format. Stop what triggers and executes
-// first. A run that an attempt executes is [runlane.ErrStorageConflict], unless options wait for it; runs that it makes
-// until its end follow behind the others.
-//
-// Every history is folded, and has to give the run that the storage shows, else [runlane.ErrInvariantViolation].
-// Payloads and outputs are written as the storage keeps them: those of a codec stay as they are, and need its keys
-// later. Dead letters, progress notes and the list of past occurrences are not written. Nor are signals: what a wait
-// has read is remembered by its run and written, and a run that is active with others is
-// [runlane.ErrStorageConflict], unless options leave them.
-func (rt *Runtime) Export(ctx context.Context, to io.Writer, options *ExportOptions) (*Moved, error) {
-	wait := options != nil && options.Wait
-	x := &exporter{rt: rt, to: to, sum: sha256.New(), leave: options != nil && options.LeaveSignals}
-	ordered, err := rt.orderedInUse(ctx)
+// Export writes the environment as lines of JSON.
+func (m *Mover) Export(ctx context.Context, to io.Writer, options Options) (*Moved, error) {
+	x := &exporter{m: m, to: to, sum: sha256.New(), leave: options.LeaveSignals}
+	ordered, err := m.Host.OrderedInUse(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -133,38 +104,38 @@ func (rt *Runtime) Export(ctx context.Context, to io.Writer, options *ExportOpti
 	if err != nil {
 		return nil, err
 	}
-	head := &exportHead{
-		Format:      exportFormat,
-		Environment: rt.environment,
-		At:          runlane.UTCMillis(rt.world.Now()),
+	first := &head{
+		Format:      formatRuns,
+		Environment: m.Environment,
+		At:          options.At,
 		Ordered:     ordered,
 	}
 	if len(flows) > 0 {
-		head.Format = exportFlows
+		first.Format = formatFlows
 	}
-	if err := x.line(&exportLine{Head: head}); err != nil {
+	if err := x.write(&line{Head: first}); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(x.tasks(ctx), x.schedules(ctx)); err != nil {
 		return nil, err
 	}
-	if err := x.runs(ctx, wait); err != nil {
+	if err := x.runs(ctx, options.Wait); err != nil {
 		return nil, err
 	}
 	if err := x.flows(ctx, flows); err != nil {
 		return nil, err
 	}
-	end := &exportEnd{
+	last := &end{
 		Runs:      x.moved.Runs,
 		Schedules: x.moved.Schedules,
 		Tasks:     x.moved.Tasks,
 		Flows:     x.moved.Flows,
 		SHA256:    hex.EncodeToString(x.sum.Sum(nil)),
 	}
-	return &x.moved, x.line(&exportLine{End: end})
+	return &x.moved, x.write(&line{End: last})
 }
 
-func (x *exporter) line(l *exportLine) error {
+func (x *exporter) write(l *line) error {
 	text, err := json.Marshal(l)
 	if err != nil {
 		return err
@@ -175,21 +146,18 @@ func (x *exporter) line(l *exportLine) error {
 	return err
 }
 
-// stored is the storage behind a codec.
-func (rt *Runtime) stored() lane.Storage { return rt.codec.Storage }
-
 func (x *exporter) tasks(ctx context.Context) error {
-	catalog, ok := lane.As[lane.TaskCatalog](x.rt.storage())
+	catalog, ok := lane.As[lane.TaskCatalog](x.m.Host.Storage())
 	if !ok {
 		return nil
 	}
-	return eachPage(x.rt, func(q *lane.PageQuery) (runlane.Cursor, error) {
+	return x.m.eachPage(func(q *lane.PageQuery) (runlane.Cursor, error) {
 		page, err := catalog.ListTasks(ctx, q)
 		if err != nil {
 			return "", err
 		}
 		for i := range page.Items {
-			if err := x.line(&exportLine{Task: &page.Items[i]}); err != nil {
+			if err := x.write(&line{Task: &page.Items[i]}); err != nil {
 				return "", err
 			}
 			x.moved.Tasks++
@@ -199,34 +167,22 @@ func (x *exporter) tasks(ctx context.Context) error {
 }
 
 func (x *exporter) schedules(ctx context.Context) error {
-	if !x.rt.storage().Capabilities().KeepsSchedules {
+	if !x.m.Host.Storage().Capabilities().KeepsSchedules {
 		return nil
 	}
-	return eachPage(x.rt, func(q *lane.PageQuery) (runlane.Cursor, error) {
-		page, err := x.rt.stored().ListSchedules(ctx, q)
+	return x.m.eachPage(func(q *lane.PageQuery) (runlane.Cursor, error) {
+		page, err := x.m.Host.Stored().ListSchedules(ctx, q)
 		if err != nil {
 			return "", err
 		}
 		for i := range page.Items {
-			if err := x.line(&exportLine{Schedule: &page.Items[i]}); err != nil {
+			if err := x.write(&line{Schedule: &page.Items[i]}); err != nil {
 				return "", err
 			}
 			x.moved.Schedules++
 		}
 		return page.Next, nil
 	})
-}
-
-// eachPage goes through a list to its end.
-func eachPage(rt *Runtime, read func(*lane.PageQuery) (runlane.Cursor, error)) error {
-	q := &lane.PageQuery{Environment: rt.environment, Limit: runlane.MaxPageLimit}
-	for {
-		next, err := read(q)
-		if err != nil || next == "" {
-			return err
-		}
-		q.After = next
-	}
 }
 
 // runs writes all runs. A run that moves in the list while its pages are read may be on none of them, and an attempt
@@ -247,7 +203,7 @@ func (x *exporter) runs(ctx context.Context, wait bool) error {
 			if err != nil {
 				return err
 			}
-			if err := x.line(&exportLine{Run: run}); err != nil {
+			if err := x.write(&line{Run: run}); err != nil {
 				return err
 			}
 			x.moved.Runs++
@@ -262,8 +218,8 @@ func (x *exporter) ids(ctx context.Context, known map[runlane.RunID]bool) ([]run
 		at time.Time
 	}
 	var all []made
-	err := eachPage(x.rt, func(q *lane.PageQuery) (runlane.Cursor, error) {
-		page, err := x.rt.stored().ListRuns(ctx, &lane.RunQuery{PageQuery: *q})
+	err := x.m.eachPage(func(q *lane.PageQuery) (runlane.Cursor, error) {
+		page, err := x.m.Host.Stored().ListRuns(ctx, &lane.RunQuery{PageQuery: *q})
 		if err != nil {
 			return "", err
 		}
@@ -284,10 +240,10 @@ func (x *exporter) ids(ctx context.Context, known map[runlane.RunID]bool) ([]run
 }
 
 // run reads a run that nothing changes while it is read.
-func (x *exporter) run(ctx context.Context, id runlane.RunID, wait bool) (*exportRun, error) {
-	key := lane.RunKey{Environment: x.rt.environment, RunID: id}
+func (x *exporter) run(ctx context.Context, id runlane.RunID, wait bool) (*movedRun, error) {
+	key := lane.RunKey{Environment: x.m.Environment, RunID: id}
 	for {
-		run, err := x.rt.stored().GetRun(ctx, key)
+		run, err := x.m.Host.Stored().GetRun(ctx, key)
 		if err != nil {
 			return nil, err
 		}
@@ -311,10 +267,10 @@ func (x *exporter) run(ctx context.Context, id runlane.RunID, wait bool) (*expor
 	}
 }
 
-func (x *exporter) history(ctx context.Context, run *runlane.Run) (out *exportRun, changed bool, err error) {
-	out = &exportRun{ID: run.ID}
-	err = eachPage(x.rt, func(q *lane.PageQuery) (runlane.Cursor, error) {
-		page, err := x.rt.stored().ListRunEvents(ctx, &lane.EventQuery{PageQuery: *q, RunID: run.ID})
+func (x *exporter) history(ctx context.Context, run *runlane.Run) (out *movedRun, changed bool, err error) {
+	out = &movedRun{ID: run.ID}
+	err = x.m.eachPage(func(q *lane.PageQuery) (runlane.Cursor, error) {
+		page, err := x.m.Host.Stored().ListRunEvents(ctx, &lane.EventQuery{PageQuery: *q, RunID: run.ID})
 		if err != nil {
 			return "", err
 		}
@@ -334,7 +290,7 @@ func (x *exporter) history(ctx context.Context, run *runlane.Run) (out *exportRu
 		return nil, false, notAddingUp(run.ID)
 	}
 	if run.IdempotencyKey != "" {
-		owner, err := x.rt.stored().GetRunByIdempotencyKey(ctx, ownerOf(run))
+		owner, err := x.m.Host.Stored().GetRunByIdempotencyKey(ctx, ownerOf(run))
 		if err != nil && !errors.Is(err, runlane.ErrRunNotFound) {
 			return nil, false, err
 		}
@@ -347,19 +303,19 @@ func (x *exporter) history(ctx context.Context, run *runlane.Run) (out *exportRu
 }
 
 // records are what a run remembers that nothing executes meanwhile.
-func (x *exporter) records(ctx context.Context, run *runlane.Run) (records []exportRecord, err error) {
-	if !x.rt.storage().Capabilities().SuspendsRuns {
+func (x *exporter) records(ctx context.Context, run *runlane.Run) (records []movedRecord, err error) {
+	if !x.m.Host.Storage().Capabilities().SuspendsRuns {
 		return nil, nil
 	}
-	err = eachPage(x.rt, func(q *lane.PageQuery) (runlane.Cursor, error) {
-		page, err := x.rt.stored().ListRecords(ctx, &lane.RecordQuery{
+	err = x.m.eachPage(func(q *lane.PageQuery) (runlane.Cursor, error) {
+		page, err := x.m.Host.Stored().ListRecords(ctx, &lane.RecordQuery{
 			PageQuery: *q, RunID: run.ID, CreatedAt: run.CreatedAt,
 		})
 		if err != nil {
 			return "", err
 		}
 		for _, r := range page.Items {
-			records = append(records, exportRecord{r, r.Result})
+			records = append(records, movedRecord{r, r.Result})
 		}
 		return page.Next, nil
 	})
@@ -387,7 +343,7 @@ func ownerOf(run *runlane.Run) lane.OwnerKey {
 }
 
 // takeBodies moves the bodies out of the events, whose JSON does not have them.
-func (r *exportRun) takeBodies() {
+func (r *movedRun) takeBodies() {
 	for i := range r.Events {
 		switch body := r.Events[i].Body.(type) {
 		case *runlane.RunCreated:
@@ -400,7 +356,7 @@ func (r *exportRun) takeBodies() {
 }
 
 // giveBodies is the way back.
-func (r *exportRun) giveBodies() {
+func (r *movedRun) giveBodies() {
 	for i := range r.Events {
 		switch body := r.Events[i].Body.(type) {
 		case *runlane.RunCreated:
@@ -413,7 +369,7 @@ func (r *exportRun) giveBodies() {
 }
 
 // events are the first n without their ids.
-func (r *exportRun) events(n int) []runlane.Event {
+func (r *movedRun) events(n int) []runlane.Event {
 	events := make([]runlane.Event, n)
 	for i := range events {
 		events[i] = r.Events[i].Event
@@ -422,8 +378,8 @@ func (r *exportRun) events(n int) []runlane.Event {
 }
 
 // fold is the run after its first n events.
-func (r *exportRun) fold(n int) (*runlane.Run, error) {
-	return ProjectRunEvents(nil, 0, r.events(n)...)
+func (r *movedRun) fold(n int) (*runlane.Run, error) {
+	return reducer.Project(nil, 0, r.events(n)...)
 }
 
 // sameProjection compares runs as storages keep them. How a codec stores bodies is not part of it.

@@ -1,4 +1,4 @@
-package core
+package move
 
 import (
 	"crypto/sha256"
@@ -7,35 +7,36 @@ import (
 	"io"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/fail"
 	"github.com/runlane/runlane-go/lane"
 )
 
-// importPass is when a line is written. A key is free again when a run that does not own it any more is written, so
+// pass is when a line is written. A key is free again when a run that does not own it any more is written, so
 // that these runs go before its owner; the file's own order does not tell, since a clock may have been set back.
-type importPass uint8
+type pass uint8
 
 const (
-	passNone   importPass = iota
-	passBefore            // tasks, schedules, and runs that ended and own no idempotency key
-	passOwners            // runs that ended and own one
-	passActive            // runs that are active: they own all their keys
-	passFlows             // flows, which look at their runs
+	passNone   pass = iota
+	passBefore      // tasks, schedules, and runs that ended and own no idempotency key
+	passOwners      // runs that ended and own one
+	passActive      // runs that are active: they own all their keys
+	passFlows       // flows, which look at their runs
 	passes
 )
 
-// importPlan is what a file says of itself, once nothing is wrong with it.
-type importPlan struct {
+// filePlan is what a file says of itself, once nothing is wrong with it.
+type filePlan struct {
 	environment runlane.Environment
 	ordered     []runlane.QueueName // where the file is from
-	end         exportEnd
-	passes      []importPass            // of each line
+	last        end
+	passes      []pass                  // of each line
 	callers     map[runlane.RunID]int64 // active runs that wait for runs they have called, at these sequences
 }
 
-// importJudge reads a whole file and folds every history.
-type importJudge struct {
-	plan   importPlan
-	have   exportEnd
+// judge reads a whole file and folds every history.
+type judge struct {
+	plan   filePlan
+	have   end
 	format int
 	ended  bool
 	limits lane.OutputChecker         // of the storage; nil: it takes what the engine takes
@@ -49,22 +50,20 @@ type ownedKey struct {
 	key  string
 }
 
-// CheckImport judges a file as [Runtime.Import] does before it writes, and returns the environment that it is of: for
-// callers that make a lane only for a file that can be imported. What Import would refuse is
-// [runlane.ErrValidationFailed].
-func CheckImport(from io.Reader) (runlane.Environment, error) {
-	plan, err := judgeImport(from, nil)
+// Check judges a file as Import does before it writes, and returns the environment that it is of.
+func Check(from io.Reader) (runlane.Environment, error) {
+	plan, err := judgeFile(from, nil)
 	if err != nil {
 		return "", err
 	}
 	return plan.environment, nil
 }
 
-func judgeImport(from io.Reader, limits lane.OutputChecker) (*importPlan, error) {
-	j := &importJudge{limits: limits, seen: map[string]bool{}, owners: map[ownedKey]runlane.RunID{}}
+func judgeFile(from io.Reader, limits lane.OutputChecker) (*filePlan, error) {
+	j := &judge{limits: limits, seen: map[string]bool{}, owners: map[ownedKey]runlane.RunID{}}
 	j.plan.callers = map[runlane.RunID]int64{}
 	sum := sha256.New()
-	err := eachLine(from, sum, nil, func(l *exportLine) error {
+	err := eachLine(from, sum, nil, func(l *line) error {
 		if l.End != nil {
 			j.have.SHA256 = hex.EncodeToString(sum.Sum(nil))
 		}
@@ -77,7 +76,7 @@ func judgeImport(from io.Reader, limits lane.OutputChecker) (*importPlan, error)
 		return nil, err
 	case !j.ended:
 		return nil, badImport(nil, "the file was cut off: its last line is missing")
-	case j.plan.end != j.have:
+	case j.plan.last != j.have:
 		return nil, badImport(nil, "the file was changed: it has other lines than its last line says")
 	}
 	return &j.plan, nil
@@ -85,7 +84,7 @@ func judgeImport(from io.Reader, limits lane.OutputChecker) (*importPlan, error)
 
 func badImport(cause error, format string, args ...any) error {
 	what, hint := fmt.Sprintf(format, args...), "give a whole file that \"export\" of this version, or of an older one, wrote"
-	if e, ok := asError(cause); ok {
+	if e, ok := fail.As(cause); ok {
 		what += ": " + e.Message
 		if e.Hint != "" {
 			hint = e.Hint
@@ -96,7 +95,7 @@ func badImport(cause error, format string, args ...any) error {
 	}
 }
 
-func (j *importJudge) line(l *exportLine) (importPass, error) {
+func (j *judge) line(l *line) (pass, error) {
 	number := len(j.plan.passes) + 1
 	switch {
 	case j.ended:
@@ -108,13 +107,13 @@ func (j *importJudge) line(l *exportLine) (importPass, error) {
 	case l.Head != nil:
 		return passNone, j.head(l.Head)
 	case l.End != nil:
-		j.ended, j.plan.end = true, *l.End
+		j.ended, j.plan.last = true, *l.End
 		return passNone, nil
 	case l.Task != nil:
 		return passBefore, j.task(l.Task)
 	case l.Schedule != nil:
 		return passBefore, j.schedule(l.Schedule)
-	case l.Flow != nil && j.format < exportFlows:
+	case l.Flow != nil && j.format < formatFlows:
 		return passNone, badImport(nil, "line %d is a flow, which a file of format %d has none of", number, j.format)
 	case l.Flow != nil:
 		return passFlows, j.flow(l.Flow)
@@ -123,10 +122,10 @@ func (j *importJudge) line(l *exportLine) (importPass, error) {
 	}
 }
 
-func (j *importJudge) head(h *exportHead) error {
-	if h.Format < exportFormat || h.Format > exportFlows {
+func (j *judge) head(h *head) error {
+	if h.Format < formatRuns || h.Format > formatFlows {
 		return badImport(
-			nil, "the file is of format %d, this program reads %d to %d", h.Format, exportFormat, exportFlows)
+			nil, "the file is of format %d, this program reads %d to %d", h.Format, formatRuns, formatFlows)
 	}
 	j.format = h.Format
 	j.plan.environment, j.plan.ordered = runlane.Environment(h.Environment.Name()), h.Ordered
@@ -134,7 +133,7 @@ func (j *importJudge) head(h *exportHead) error {
 }
 
 // once refuses what is there twice.
-func (j *importJudge) once(kind, id string) error {
+func (j *judge) once(kind, id string) error {
 	name := kind + " " + id
 	if j.seen[name] {
 		return badImport(nil, "%s %q is there twice", kind, id)
@@ -143,7 +142,7 @@ func (j *importJudge) once(kind, id string) error {
 	return nil
 }
 
-func (j *importJudge) task(record *runlane.TaskRecord) error {
+func (j *judge) task(record *runlane.TaskRecord) error {
 	j.have.Tasks++
 	put := lane.PutTaskCommand{Environment: j.plan.environment, Record: *record}
 	if err := put.Validate(); err != nil {
@@ -152,7 +151,7 @@ func (j *importJudge) task(record *runlane.TaskRecord) error {
 	return j.once("task", string(record.ID))
 }
 
-func (j *importJudge) schedule(record *runlane.ScheduleRecord) error {
+func (j *judge) schedule(record *runlane.ScheduleRecord) error {
 	j.have.Schedules++
 	if err := newSchedule(j.plan.environment, record).Validate(); err != nil {
 		return badImport(err, "schedule %q cannot be kept", record.ID)
@@ -160,7 +159,7 @@ func (j *importJudge) schedule(record *runlane.ScheduleRecord) error {
 	return j.once("schedule", string(record.ID))
 }
 
-func (j *importJudge) run(r *exportRun) (importPass, error) {
+func (j *judge) run(r *movedRun) (pass, error) {
 	j.have.Runs++
 	run, err := r.fold(len(r.Events))
 	switch {
@@ -189,7 +188,7 @@ func (j *importJudge) run(r *exportRun) (importPass, error) {
 }
 
 // writable judges what a run would be written with.
-func (j *importJudge) writable(r *exportRun, run *runlane.Run) error {
+func (j *judge) writable(r *movedRun, run *runlane.Run) error {
 	for _, err := range []error{
 		run.TaskID.Validate(),
 		run.Queue.Validate(),
@@ -220,7 +219,7 @@ func (j *importJudge) writable(r *exportRun, run *runlane.Run) error {
 }
 
 // fits refuses what this storage has no room for: it would be found out in the middle of the import.
-func (j *importJudge) fits(r *exportRun, run *runlane.Run) error {
+func (j *judge) fits(r *movedRun, run *runlane.Run) error {
 	if j.limits == nil {
 		return nil
 	}
@@ -235,7 +234,7 @@ func (j *importJudge) fits(r *exportRun, run *runlane.Run) error {
 }
 
 // owns refuses two owners of a key, and says when the run is written.
-func (j *importJudge) owns(r *exportRun, run *runlane.Run) (importPass, error) {
+func (j *judge) owns(r *movedRun, run *runlane.Run) (pass, error) {
 	pass := passBefore
 	var keys []ownedKey
 	if run.IdempotencyKey != "" && r.Owns {

@@ -1,4 +1,4 @@
-package core
+package move
 
 import (
 	"context"
@@ -13,16 +13,26 @@ import (
 // wait: the file has no place for them, and the run could not go on where it is imported. An answer that cannot be read
 // here may be of a signal that was moved, and stayed behind: so it stands for none.
 func (x *exporter) unread(ctx context.Context, run *runlane.Run) error {
-	if x.leave || run.Status.Terminal() || !x.rt.storage().Capabilities().SuspendsRuns {
+	if x.leave || run.Status.Terminal() || !x.m.Host.Storage().Capabilities().SuspendsRuns {
 		return nil
 	}
-	mail, err := x.rt.stored().ReadMail(ctx, &lane.MailQuery{
-		RunKey: lane.RunKey{Environment: x.rt.environment, RunID: run.ID}, WithoutBodies: true,
+	mail, err := x.m.Host.Stored().ReadMail(ctx, &lane.MailQuery{
+		RunKey: lane.RunKey{Environment: x.m.Environment, RunID: run.ID}, WithoutBodies: true,
 	})
 	if err != nil || mail.Count == 0 {
 		return err
 	}
-	records, err := x.rt.records(ctx, run)
+	var records []runlane.StepRecord // as the program reads them
+	err = x.m.eachPage(func(q *lane.PageQuery) (runlane.Cursor, error) {
+		page, err := x.m.Host.Storage().ListRecords(ctx, &lane.RecordQuery{
+			PageQuery: *q, RunID: run.ID, CreatedAt: run.CreatedAt,
+		})
+		if err != nil {
+			return "", err
+		}
+		records = append(records, page.Items...)
+		return page.Next, nil
+	})
 	if err != nil {
 		return err
 	}
@@ -32,7 +42,7 @@ func (x *exporter) unread(ctx context.Context, run *runlane.Run) error {
 		switch {
 		case records[i].Kind != runlane.StepKindWait:
 			continue
-		case records[i].Fault == "" && json.Unmarshal(records[i].Result, new(answerRefs)) == nil:
+		case records[i].Fault == "" && x.m.Host.NamesSignals(records[i].Result):
 			continue // it only names signals, which stay behind
 		case records[i].Fault != "" || json.Unmarshal(records[i].Result, &answer) != nil:
 			sealed++
@@ -69,8 +79,8 @@ type readSignal struct{ name, id string }
 // stillThere counts the signals that stand beside the run: those of an answer that was moved here stayed behind.
 func (x *exporter) stillThere(ctx context.Context, run *runlane.Run, read map[readSignal]bool) (n int, err error) {
 	for signal := range read {
-		mail, err := x.rt.stored().ReadMail(ctx, &lane.MailQuery{
-			RunKey:        lane.RunKey{Environment: x.rt.environment, RunID: run.ID},
+		mail, err := x.m.Host.Stored().ReadMail(ctx, &lane.MailQuery{
+			RunKey:        lane.RunKey{Environment: x.m.Environment, RunID: run.ID},
 			Names:         []string{signal.name},
 			ID:            signal.id,
 			WithoutBodies: true,

@@ -1,4 +1,4 @@
-package core
+package move
 
 import (
 	"bufio"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/fail"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -20,29 +21,22 @@ import (
 // add up to its history.
 var parkedUntil = time.Date(2200, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Import writes what [Runtime.Export] wrote into the runtime's environment, which has to have the same name. The whole
-// file is read first: one that was cut off or changed, a history that does not fold, an id that is there twice, or two
-// owners of a key, is [runlane.ErrValidationFailed], and nothing is written.
-//
-// A run is written with its history, its times and its keys; a run that waits goes on here, its wakeup is sent by the
-// next tick at the latest. A slot that it had reserved stays behind. An import that was interrupted is repeated with
-// the same file: what is there is compared and left alone. A run with the same id and another history, or a key that a
-// run has here, is [runlane.ErrStorageConflict]. Until it has ended, let nothing else trigger into the environment.
-func (rt *Runtime) Import(ctx context.Context, from io.ReadSeeker) (*Moved, error) {
-	plan, err := judgeImport(from, rt.outputs)
+// Import writes a file of Export into the environment. Nothing is written before the whole file is judged.
+func (m *Mover) Import(ctx context.Context, from io.ReadSeeker) (*Moved, error) {
+	plan, err := judgeFile(from, m.Limits)
 	if err != nil {
 		return nil, err
 	}
-	if plan.environment.Name() != rt.environment.Name() {
+	if plan.environment.Name() != m.Environment.Name() {
 		return nil, badImport(
-			nil, "the file has environment %q, this is %q", plan.environment.Name(), rt.environment.Name())
+			nil, "the file has environment %q, this is %q", plan.environment.Name(), m.Environment.Name())
 	}
 	moved := &Moved{
-		Runs:      plan.end.Runs,
-		Schedules: plan.end.Schedules,
-		Tasks:     plan.end.Tasks,
-		Flows:     plan.end.Flows,
-		Unordered: slices.DeleteFunc(plan.ordered, rt.ordered),
+		Runs:      plan.last.Runs,
+		Schedules: plan.last.Schedules,
+		Tasks:     plan.last.Tasks,
+		Flows:     plan.last.Flows,
+		Unordered: slices.DeleteFunc(plan.ordered, m.Host.Ordered),
 	}
 	for pass := passBefore; pass < passes; pass++ {
 		if !slices.Contains(plan.passes, pass) {
@@ -52,19 +46,19 @@ func (rt *Runtime) Import(ctx context.Context, from io.ReadSeeker) (*Moved, erro
 			return moved, err
 		}
 		in := func(line int) bool { return line <= len(plan.passes) && plan.passes[line-1] == pass }
-		err := eachLine(from, nil, in, func(l *exportLine) error { return rt.importLine(ctx, l, moved) })
+		err := eachLine(from, nil, in, func(l *line) error { return m.importLine(ctx, l, moved) })
 		if err != nil {
 			return moved, err
 		}
 	}
-	return moved, rt.resumeCallers(ctx, plan.callers)
+	return moved, m.resumeCallers(ctx, plan.callers)
 }
 
 // resumeCallers lets runs go on that wait for others that they have called: no end that came where they are from is
 // told here. Their handlers call again, find the runs that are there, and look for those that no one tells of.
-func (rt *Runtime) resumeCallers(ctx context.Context, callers map[runlane.RunID]int64) error {
+func (m *Mover) resumeCallers(ctx context.Context, callers map[runlane.RunID]int64) error {
 	for id, sequence := range callers {
-		run, err := rt.bare(ctx, id)
+		run, err := m.Host.Bare(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -75,35 +69,30 @@ func (rt *Runtime) resumeCallers(ctx context.Context, callers map[runlane.RunID]
 		if names := run.Waiting.Names; len(names) > 0 { // a large wait keeps none
 			body.Name = names[0]
 		}
-		command, err := rt.resumption(run, rt.now(), runlane.SystemActor, body)
-		if err != nil {
-			return err
-		}
-		commit, err := rt.storage().AppendRunEvents(ctx, command)
-		if isConflict(err, runlane.ConflictEventSequence) {
+		err = m.Host.Resume(ctx, run, body)
+		if fail.IsConflict(err, runlane.ConflictEventSequence) {
 			continue
 		}
 		if err != nil {
 			return ofRun(id, err)
 		}
-		rt.resumed(ctx, commit)
 	}
 	return nil
 }
 
-func (rt *Runtime) importLine(ctx context.Context, l *exportLine, moved *Moved) error {
+func (m *Mover) importLine(ctx context.Context, l *line, moved *Moved) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
 	switch {
 	case l.Task != nil:
-		return rt.importTask(ctx, l.Task)
+		return m.importTask(ctx, l.Task)
 	case l.Schedule != nil:
-		return rt.importSchedule(ctx, l.Schedule)
+		return m.importSchedule(ctx, l.Schedule)
 	case l.Flow != nil:
-		return rt.importFlow(ctx, l.Flow)
+		return m.importFlow(ctx, l.Flow)
 	default:
-		written, err := rt.importRun(ctx, l.Run)
+		written, err := m.importRun(ctx, l.Run)
 		if written {
 			moved.Written++
 		}
@@ -127,7 +116,7 @@ func ofRun(id runlane.RunID, err error) error {
 
 // eachLine reads the lines whose numbers are wanted, nil for all; sum, if any, gets all that were read before each
 // call.
-func eachLine(from io.Reader, sum hash.Hash, wanted func(int) bool, line func(*exportLine) error) error {
+func eachLine(from io.Reader, sum hash.Hash, wanted func(int) bool, each func(*line) error) error {
 	reader := bufio.NewReaderSize(from, 1<<20)
 	for number := 1; ; number++ {
 		text, err := reader.ReadBytes('\n')
@@ -140,7 +129,7 @@ func eachLine(from io.Reader, sum hash.Hash, wanted func(int) bool, line func(*e
 		if wanted != nil && !wanted(number) {
 			continue
 		}
-		var l exportLine
+		var l line
 		if err := json.Unmarshal(text, &l); err != nil {
 			return badImport(err, "line %d cannot be read", number)
 		}
@@ -148,7 +137,7 @@ func eachLine(from io.Reader, sum hash.Hash, wanted func(int) bool, line func(*e
 			l.Run.giveBodies()
 			l.Run.dropReservation()
 		}
-		if err := line(&l); err != nil {
+		if err := each(&l); err != nil {
 			return err
 		}
 		if sum != nil {
@@ -158,7 +147,7 @@ func eachLine(from io.Reader, sum hash.Hash, wanted func(int) bool, line func(*e
 }
 
 // keeps are the commands that keep what the run remembers.
-func (r *exportRun) keeps(environment runlane.Environment, createdAt time.Time) []*lane.KeepCommand {
+func (r *movedRun) keeps(environment runlane.Environment, createdAt time.Time) []*lane.KeepCommand {
 	commands := make([]*lane.KeepCommand, len(r.Records))
 	for i, record := range r.Records {
 		commands[i] = &lane.KeepCommand{
@@ -171,21 +160,21 @@ func (r *exportRun) keeps(environment runlane.Environment, createdAt time.Time) 
 	return commands
 }
 
-func (rt *Runtime) importTask(ctx context.Context, record *runlane.TaskRecord) error {
-	catalog, ok := lane.As[lane.TaskCatalog](rt.storage())
+func (m *Mover) importTask(ctx context.Context, record *runlane.TaskRecord) error {
+	catalog, ok := lane.As[lane.TaskCatalog](m.Host.Storage())
 	if !ok {
 		return nil
 	}
-	return catalog.PutTask(ctx, &lane.PutTaskCommand{Environment: rt.environment, Record: *record})
+	return catalog.PutTask(ctx, &lane.PutTaskCommand{Environment: m.Environment, Record: *record})
 }
 
 // importSchedule writes a record, unless there is one by now: of an import before, or of a tick since.
-func (rt *Runtime) importSchedule(ctx context.Context, record *runlane.ScheduleRecord) error {
-	_, err := rt.stored().GetSchedule(ctx, lane.ScheduleKey{Environment: rt.environment, ScheduleID: record.ID})
+func (m *Mover) importSchedule(ctx context.Context, record *runlane.ScheduleRecord) error {
+	_, err := m.Host.Stored().GetSchedule(ctx, lane.ScheduleKey{Environment: m.Environment, ScheduleID: record.ID})
 	if !errors.Is(err, runlane.ErrScheduleNotFound) {
 		return err
 	}
-	_, err = rt.stored().PutSchedule(ctx, newSchedule(rt.environment, record))
+	_, err = m.Host.Stored().PutSchedule(ctx, newSchedule(m.Environment, record))
 	return err
 }
 
@@ -197,14 +186,14 @@ func newSchedule(environment runlane.Environment, record *runlane.ScheduleRecord
 }
 
 // importRun writes what is missing of a run's history.
-func (rt *Runtime) importRun(ctx context.Context, r *exportRun) (written bool, err error) {
-	have, err := rt.judgePresent(ctx, r)
+func (m *Mover) importRun(ctx context.Context, r *movedRun) (written bool, err error) {
+	have, err := m.judgePresent(ctx, r)
 	if err != nil {
 		return false, err
 	}
 	for kept := false; have < len(r.Events) || !kept; {
 		if have > 0 && !kept {
-			if err := rt.importRecords(ctx, r); err != nil {
+			if err := m.importRecords(ctx, r); err != nil {
 				return written, err
 			}
 			kept = true
@@ -214,7 +203,7 @@ func (rt *Runtime) importRun(ctx context.Context, r *exportRun) (written bool, e
 		if have == 0 && len(r.Records) > 0 {
 			next = 1 // the run is parked: no attempt begins before it has its records
 		}
-		if err := rt.importPart(ctx, r, have, next); err != nil {
+		if err := m.importPart(ctx, r, have, next); err != nil {
 			return written, err
 		}
 		have, written = next, true
@@ -223,11 +212,11 @@ func (rt *Runtime) importRun(ctx context.Context, r *exportRun) (written bool, e
 	if err != nil || r.Owns || run.IdempotencyKey == "" {
 		return written, err
 	}
-	return written, rt.releaseKey(ctx, run)
+	return written, m.releaseKey(ctx, run)
 }
 
 // importRecords keeps what the run remembers. What is there already, of an import before, has to be the same.
-func (rt *Runtime) importRecords(ctx context.Context, r *exportRun) error {
+func (m *Mover) importRecords(ctx context.Context, r *movedRun) error {
 	if len(r.Records) == 0 {
 		return nil
 	}
@@ -235,8 +224,8 @@ func (rt *Runtime) importRecords(ctx context.Context, r *exportRun) error {
 	if err != nil {
 		return err
 	}
-	for _, command := range r.keeps(rt.environment, run.CreatedAt) {
-		kept, err := rt.stored().KeepRecord(ctx, command)
+	for _, command := range r.keeps(m.Environment, run.CreatedAt) {
+		kept, err := m.Host.Stored().KeepRecord(ctx, command)
 		if err != nil {
 			return err
 		}
@@ -250,29 +239,29 @@ func (rt *Runtime) importRecords(ctx context.Context, r *exportRun) error {
 }
 
 // releaseKey frees a key that the run did not own where it comes from: an operator had reset it.
-func (rt *Runtime) releaseKey(ctx context.Context, run *runlane.Run) error {
-	owner, err := rt.stored().GetRunByIdempotencyKey(ctx, ownerOf(run))
+func (m *Mover) releaseKey(ctx context.Context, run *runlane.Run) error {
+	owner, err := m.Host.Stored().GetRunByIdempotencyKey(ctx, ownerOf(run))
 	if errors.Is(err, runlane.ErrRunNotFound) || err == nil && owner.ID != run.ID {
 		return nil
 	}
 	if err == nil {
-		err = rt.stored().ResetIdempotencyKey(ctx, ownerOf(run))
+		err = m.Host.Stored().ResetIdempotencyKey(ctx, ownerOf(run))
 	}
 	return err
 }
 
 // judgePresent is how many of the events are there already.
-func (rt *Runtime) judgePresent(ctx context.Context, r *exportRun) (int, error) {
-	run, err := rt.stored().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: r.ID})
+func (m *Mover) judgePresent(ctx context.Context, r *movedRun) (int, error) {
+	run, err := m.Host.Stored().GetRun(ctx, lane.RunKey{Environment: m.Environment, RunID: r.ID})
 	if errors.Is(err, runlane.ErrRunNotFound) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	there := &exportRun{ID: r.ID}
-	err = eachPage(rt, func(q *lane.PageQuery) (runlane.Cursor, error) {
-		page, err := rt.stored().ListRunEvents(ctx, &lane.EventQuery{PageQuery: *q, RunID: r.ID})
+	there := &movedRun{ID: r.ID}
+	err = m.eachPage(func(q *lane.PageQuery) (runlane.Cursor, error) {
+		page, err := m.Host.Stored().ListRunEvents(ctx, &lane.EventQuery{PageQuery: *q, RunID: r.ID})
 		if err != nil {
 			return "", err
 		}
@@ -305,7 +294,7 @@ func sameEvent(a, b *runlane.Event) bool {
 
 // nextPart is where the next commit ends. The last commit of a run that ended has its last event, since a storage frees
 // keys when a run that is there ends; that of a run that waits has the request of its wakeup, which makes it.
-func (r *exportRun) nextPart(have int) int {
+func (r *movedRun) nextPart(have int) int {
 	last := len(r.Events)
 	final := 0
 	for i := range r.Events {
@@ -331,16 +320,8 @@ func (r *exportRun) nextPart(have int) int {
 	}
 }
 
-// importedHash is what a later trigger of the same key is compared with. Where there is a codec, none is kept.
-func (rt *Runtime) importedHash(run *runlane.Run, payload []byte) string {
-	if run.IdempotencyKey == "" || rt.coded || isCoded(payload) {
-		return ""
-	}
-	return payloadHash(payload)
-}
-
 // part is the commit of some events. Before the last ones the run is parked: as one that is due in 2200.
-func (r *exportRun) part(have, next int) (*lane.Transition, error) {
+func (r *movedRun) part(have, next int) (*lane.Transition, error) {
 	run, err := r.fold(next)
 	if err != nil {
 		return nil, err
@@ -359,13 +340,15 @@ func (r *exportRun) part(have, next int) (*lane.Transition, error) {
 }
 
 // importPart commits some events. No queue has a limit here: the run holds no slot.
-func (rt *Runtime) importPart(ctx context.Context, r *exportRun, have, next int) error {
+func (m *Mover) importPart(ctx context.Context, r *movedRun, have, next int) error {
 	part, err := r.part(have, next)
 	if err != nil {
 		return err
 	}
-	part.PayloadHash = rt.importedHash(part.Projected, r.Payload)
-	_, err = rt.stored().AppendRunEvents(ctx, &lane.AppendCommand{
+	if part.Projected.IdempotencyKey != "" {
+		part.PayloadHash = m.Host.PayloadHash(r.Payload)
+	}
+	_, err = m.Host.Stored().AppendRunEvents(ctx, &lane.AppendCommand{
 		Transition: *part,
 		Outbox:     lane.InitialOutbox{Published: next < len(r.Events) || part.Projected.Status.Terminal()},
 	})
@@ -374,7 +357,7 @@ func (rt *Runtime) importPart(ctx context.Context, r *exportRun, have, next int)
 
 // dropReservation takes the slot from a run that waits with one: slots belong to the lane where they are. The run gets
 // another when it is executed.
-func (r *exportRun) dropReservation() {
+func (r *movedRun) dropReservation() {
 	for i := len(r.Events) - 1; i >= 0; i-- {
 		switch body := r.Events[i].Body.(type) {
 		case *runlane.RunResumed: // leaves it
