@@ -43,15 +43,7 @@ func taskNotFound(task runlane.TaskID, run runlane.RunID) error {
 }
 
 // cancelled is the error of a caller whose context has ended.
-func cancelled(ctx context.Context, run runlane.RunID) error {
-	return &runlane.Error{
-		Code:      runlane.ErrOperationCancelled,
-		Message:   "the caller's context ended",
-		RunID:     run,
-		Retryable: true,
-		Cause:     context.Cause(ctx),
-	}
-}
+func cancelled(ctx context.Context, run runlane.RunID) error { return fail.Cancelled(ctx, run) }
 
 // joinMessages lists faults on one line, each without the code they share with the error that carries them.
 func joinMessages(faults []error) string {

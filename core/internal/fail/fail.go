@@ -2,6 +2,7 @@
 package fail
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -25,6 +26,17 @@ func Unsupported(message string) error {
 		Code:    runlane.ErrCapabilityUnsupported,
 		Message: message,
 		Hint:    "look at the lane's capabilities, or use another lane",
+	}
+}
+
+// Cancelled is the error of a caller whose context has ended.
+func Cancelled(ctx context.Context, run runlane.RunID) error {
+	return &runlane.Error{
+		Code:      runlane.ErrOperationCancelled,
+		Message:   "the caller's context ended",
+		RunID:     run,
+		Retryable: true,
+		Cause:     context.Cause(ctx),
 	}
 }
 

@@ -143,7 +143,7 @@ func (f *Flow) make(ctx context.Context, again bool, one func(ctx context.Contex
 		err := inParallel(len(level), func(n int) error {
 			i := level[n]
 			if ctx.Err() != nil {
-				return callerGone(ctx)
+				return fail.Cancelled(ctx, "")
 			}
 			if f.plan.Nodes[i].Round != f.record.Round || there[i] != nil {
 				return nil
@@ -228,14 +228,4 @@ func (f *Flow) change(ctx context.Context, by func(record *lane.FlowRecord) bool
 		*f = *now
 	}
 	return false, runlane.NewConflict(runlane.ConflictFlow, fmt.Sprintf("flow %q changed during each try", f.record.ID))
-}
-
-// callerGone is the error of a caller whose context has ended.
-func callerGone(ctx context.Context) error {
-	return &runlane.Error{
-		Code:      runlane.ErrOperationCancelled,
-		Message:   "the caller's context ended",
-		Retryable: true,
-		Cause:     context.Cause(ctx),
-	}
 }

@@ -68,7 +68,7 @@ var parserTargets = map[string]string{
 	"core/moveHost.NamesSignals":                "- a record of a wait, which this package wrote; what does not decode is an answer with its signals",
 	"core/execution.answered":                   "- a record of the run, which this package wrote; anything else is validation_failed",
 	"core/namesOf":                              "- a record of the run, which this package wrote; what does not decode names no signal",
-	"core/parseClaim":                           "FuzzClaimToken",
+	"core/internal/remote/Parse":                "FuzzClaimToken",
 	"server/numbersFit":                         "FuzzTasks",
 	"server/loops.lookUp":                       "FuzzTasks",
 	"core/parseToken":                           "FuzzToken",

@@ -4,14 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/remote"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -86,44 +85,18 @@ func (rt *Runtime) Claim(ctx context.Context, options *ClaimOptions) (*Claim, er
 		defer rt.gate.leave()
 		return c.takeNow(ctx)
 	}
-	receiving, stop := context.WithCancel(ctx)
-	if c.options.Wait > 0 {
-		receiving, stop = context.WithTimeout(ctx, c.options.Wait)
-	}
-	unhook := rt.gate.onClose(stop)
-	c.taken, c.stop = make(chan *Claim, 1), stop
-	ended := make(chan error, 1)
-	go func() { // ends with receiving, once what came is settled
-		defer rt.gate.leave()
-		defer unhook()
-		defer stop()
-		var looking sync.WaitGroup
-		looking.Go(func() { c.look(receiving) })
-		err := c.receiver.Receive(receiving, c.options.Queues, 1, func(own context.Context, w lane.Wakeup) error {
-			return c.take(ctx, w.RunID, func(d *delivery) error {
-				d.wakeup, d.byWakeup = w, true
-				_, err := d.deliver(own)
-				return err
-			})
-		})
-		stop()
-		looking.Wait()
-		ended <- err
-	}()
-	select {
-	case claim := <-c.taken:
-		return claim.given(ctx)
-	case err := <-ended:
-		select {
-		case claim := <-c.taken:
-			return claim.given(ctx)
-		default:
-		}
-		if err == nil && ctx.Err() != nil {
-			err = cancelled(ctx, "")
-		}
+	if err := c.search.Run(ctx, c, c.options.Wait); err != nil && !c.search.HasFound() {
 		return nil, err
 	}
+	return c.answer(ctx)
+}
+
+// answer is the claim that was found, nil for none.
+func (c *claiming) answer(ctx context.Context) (*Claim, error) {
+	if !c.search.HasFound() {
+		return nil, nil // the wakeup leads to nothing, or nothing is due
+	}
+	return c.claim.given(ctx)
 }
 
 // given returns a claim to a caller that is still there.
@@ -135,21 +108,45 @@ func (c *Claim) given(ctx context.Context) (*Claim, error) {
 	return nil, firstError(c.Release(c.x.ctx, nil), cancelled(ctx, c.Run.ID))
 }
 
-// claiming is one call of Claim.
+// claiming is one call of Claim. It is the remote.Host of its search.
 type claiming struct {
 	rt       *Runtime
 	options  ClaimOptions
 	receiver lane.Receiver
 	handlers map[runlane.TaskID]runlane.Handler
-	taken    chan *Claim // has room for the one
-	stop     func()
-
-	mu   sync.Mutex // held while a run is taken
-	over bool       // one was
+	search   *remote.Search
+	claim    *Claim // once the search has found it
 }
 
+// Receive implements remote.Host.
+func (c *claiming) Receive(ctx, receiving context.Context) error {
+	return c.receiver.Receive(receiving, c.options.Queues, 1, func(own context.Context, w lane.Wakeup) error {
+		return c.take(ctx, w.RunID, func(d *delivery) error {
+			d.wakeup, d.byWakeup = w, true
+			_, err := d.deliver(own)
+			return err
+		})
+	})
+}
+
+// Look implements remote.Host.
+func (c *claiming) Look(receiving context.Context) {
+	if pause(receiving, c.rt.world.around(lookAfter)) {
+		_ = c.take(receiving, "", func(d *delivery) error { // logged; wakeups come all the same
+			_, err := d.next(context.WithoutCancel(receiving), c.options.Queues)
+			return err
+		})
+	}
+}
+
+// OnClose implements remote.Host.
+func (c *claiming) OnClose(f func()) (unhook func()) { return c.rt.gate.onClose(f) }
+
+// Leave implements remote.Host.
+func (c *claiming) Leave() { c.rt.gate.leave() }
+
 func (rt *Runtime) newClaiming(options *ClaimOptions) (*claiming, error) {
-	c := &claiming{rt: rt, handlers: map[runlane.TaskID]runlane.Handler{}}
+	c := &claiming{rt: rt, handlers: map[runlane.TaskID]runlane.Handler{}, search: remote.NewSearch()}
 	if options != nil {
 		c.options = *options
 	}
@@ -164,10 +161,7 @@ func (rt *Runtime) newClaiming(options *ClaimOptions) (*claiming, error) {
 	for _, id := range o.Tasks {
 		task, ok := rt.clientTasks[id]
 		if !ok {
-			e, _ := asError(taskNotFound(id, ""))
-			e.Message, e.Retryable = fmt.Sprintf("clients claim no runs of task %q here", id), false
-			e.Hint = "define it in core.Options.Tasks, or in the file of \"serve --tasks\""
-			return nil, e
+			return nil, remote.Undefined(id)
 		}
 		c.handlers[id] = runlane.Handler{Task: task.Definition}
 		if o.Queues == nil {
@@ -194,11 +188,8 @@ func (rt *Runtime) newClaiming(options *ClaimOptions) (*claiming, error) {
 }
 
 func (o *ClaimOptions) check(rt *Runtime) error {
-	if o.Lease != 0 && (o.Lease < MinLease || o.Lease > MaxClaimLease) {
-		return invalidInput(
-			fmt.Sprintf("use %s to %s", runlane.FormatDuration(MinLease), runlane.FormatDuration(MaxClaimLease)),
-			"the lease is %s", o.Lease,
-		)
+	if err := remote.CheckLease(o.Lease, MinLease, MaxClaimLease); err != nil {
+		return err
 	}
 	if o.WorkerID == "" {
 		o.WorkerID = rt.workerID
@@ -213,27 +204,29 @@ func (o *ClaimOptions) check(rt *Runtime) error {
 
 // take lets a delivery claim a run, unless one was claimed, or the caller is gone.
 func (c *claiming) take(ctx context.Context, id runlane.RunID, deliver func(d *delivery) error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.over || ctx.Err() != nil {
-		return cancelled(ctx, id)
-	}
-	secret := rand.Text()
-	err := deliver(&delivery{
-		rt:       c.rt,
-		lease:    c.options.Lease,
-		workerID: c.options.WorkerID,
-		only:     c.options.Queues,
-		handlers: c.handlers,
-		token:    leaseOf(secret),
-		give: func(x *execution) {
-			c.over = true
-			c.taken <- &Claim{Token: claimToken(x.run.ID, secret), Run: x.run.Clone(), x: x.rejoin()}
-			c.stop()
-		},
+	return c.search.Take(ctx, id, func() error {
+		secret := rand.Text()
+		err := deliver(&delivery{
+			rt:       c.rt,
+			lease:    c.options.Lease,
+			workerID: c.options.WorkerID,
+			only:     c.options.Queues,
+			handlers: c.handlers,
+			token:    remote.LeaseOf(secret),
+			give: func(x *execution) {
+				c.claim = &Claim{Token: remote.Token(x.run.ID, secret), Run: x.run.Clone(), x: x.rejoin()}
+				c.search.Found()
+			},
+		})
+		c.logUntaken(ctx, id, err)
+		return err
 	})
+}
+
+// logUntaken logs that a run was not claimed.
+func (c *claiming) logUntaken(ctx context.Context, id runlane.RunID, err error) {
 	if err == nil {
-		return nil
+		return
 	}
 	level := slog.LevelWarn
 	if errors.Is(err, runlane.ErrTaskNotFound) { // another client takes it
@@ -241,12 +234,10 @@ func (c *claiming) take(ctx context.Context, id runlane.RunID, deliver func(d *d
 	}
 	attrs := untakenAttrs(&lane.Wakeup{RunKey: lane.RunKey{RunID: id}}, c.options.WorkerID, err)
 	c.rt.logger.LogAttrs(ctx, level, "run not claimed", attrs...)
-	return err
 }
 
 // takeNow takes the run whose wakeup the client has, or what is due, without waiting.
 func (c *claiming) takeNow(ctx context.Context) (*Claim, error) {
-	c.taken, c.stop = make(chan *Claim, 1), func() {}
 	err := c.take(ctx, c.options.RunID, func(d *delivery) error {
 		if c.options.RunID == "" {
 			_, err := d.next(ctx, c.options.Queues)
@@ -260,20 +251,5 @@ func (c *claiming) takeNow(ctx context.Context) (*Claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case claim := <-c.taken:
-		return claim.given(ctx)
-	default: // the wakeup leads to nothing, or nothing is due
-		return nil, nil
-	}
-}
-
-// look takes what is due without a wakeup, once the claim has waited for a moment.
-func (c *claiming) look(ctx context.Context) {
-	if pause(ctx, c.rt.world.around(lookAfter)) {
-		_ = c.take(ctx, "", func(d *delivery) error { // logged; wakeups come all the same
-			_, err := d.next(context.WithoutCancel(ctx), c.options.Queues)
-			return err
-		})
-	}
+	return c.answer(ctx)
 }

@@ -1,13 +1,13 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/remote"
 )
 
 // ByToken finds the attempt that a token of [Claim] is for, with one read. A text that is no such token is
@@ -19,9 +19,9 @@ func (rt *Runtime) ByToken(ctx context.Context, token string) (*Claim, error) {
 		return nil, err
 	}
 	defer rt.gate.leave()
-	id, lease, ok := parseClaim(token)
+	id, lease, ok := remote.Parse(token)
 	if !ok {
-		return nil, invalidClaim()
+		return nil, remote.Invalid()
 	}
 	run, err := rt.leasedBy(ctx, id, lease)
 	if err != nil {
@@ -47,11 +47,11 @@ func (rt *Runtime) leasedBy(ctx context.Context, id runlane.RunID, lease string)
 	run, err := rt.bare(ctx, id)
 	switch {
 	case isNotFound(err):
-		return nil, lostClaim(id)
+		return nil, remote.Lost(id)
 	case err != nil:
 		return nil, err
 	case !run.Status.Owned() || run.Lease.Token != lease:
-		return nil, lostClaim(id)
+		return nil, remote.Lost(id)
 	}
 	return run, nil
 }
@@ -68,7 +68,7 @@ func (x *execution) rejoin() *execution {
 // during is a call of a method: its context is the attempt's.
 func (c *Claim) during(ctx context.Context, do func(x *execution) error) error {
 	if c.x.lost.Load() {
-		return lostClaim(c.Run.ID)
+		return remote.Lost(c.Run.ID)
 	}
 	if err := c.x.rt.gate.enterLate(); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (c *Claim) during(ctx context.Context, do func(x *execution) error) error {
 	c.judged = false
 	err := do(c.x)
 	if err == nil && c.x.lost.Load() {
-		err = lostClaim(c.Run.ID)
+		err = remote.Lost(c.Run.ID)
 	}
 	if c.x.run != nil {
 		c.Run = c.x.run
@@ -94,7 +94,7 @@ func (c *Claim) end(ctx context.Context, v verdict) error {
 		case err != nil:
 			return err
 		case result.Ignored != "":
-			return lostClaim(c.Run.ID)
+			return remote.Lost(c.Run.ID)
 		}
 		x.run = result.Run
 		return nil
@@ -123,7 +123,7 @@ func (c *Claim) Heartbeat(ctx context.Context, lease time.Duration) error {
 		return err
 	}
 	if end := c.Deadline(); !end.IsZero() && !c.x.rt.now().Before(end) {
-		return firstError(c.end(ctx, verdict{kind: verdictStopped, cause: runlane.ErrTimeout}), lostClaim(c.Run.ID))
+		return firstError(c.end(ctx, verdict{kind: verdictStopped, cause: runlane.ErrTimeout}), remote.Lost(c.Run.ID))
 	}
 	return c.during(ctx, func(x *execution) error {
 		x.rules = newRules(&DeliveryOptions{}, lease, x.rt.world.Now)
@@ -176,19 +176,9 @@ func (c *Claim) Fail(ctx context.Context, f *ClaimFailure) error {
 	if f == nil {
 		f = &ClaimFailure{}
 	}
-	if f.After != nil && (*f.After < 0 || f.Permanent) {
-		return invalidInput("give a time for what is tried again", "the delay of the failure is %s", *f.After)
-	}
-	var err error = &runlane.Error{
-		Code:    cmp.Or(f.Code, runlane.ErrTaskFailed),
-		Message: cmp.Or(f.Message, foreignFailure),
-		Meta:    f.Meta,
-	}
-	switch {
-	case f.Permanent:
-		err = runlane.Permanent(err)
-	case f.After != nil:
-		err = runlane.RetryAfter(*f.After, err)
+	err, refused := (*remote.Failure)(f).Err(foreignFailure)
+	if refused != nil {
+		return refused
 	}
 	return c.end(ctx, verdictOf(ctx, err, c.x.texts()))
 }
@@ -239,8 +229,8 @@ func (c *Claim) Snapshot(ctx context.Context, name string, value json.RawMessage
 func (c *Claim) record(
 	ctx context.Context, name string, kind runlane.StepKind, result json.RawMessage,
 ) (kept *runlane.StepRecord, err error) {
-	if len(result) > runlane.MaxPayloadBytes || result != nil && !json.Valid(result) {
-		return nil, invalidInput("send one JSON value", "the value of the %s is no JSON, or too large", kind)
+	if err := remote.CheckValue(kind, result); err != nil {
+		return nil, err
 	}
 	err = c.suspending(ctx, func(x *execution) error {
 		call := runlane.StepCall{Name: name, Kind: kind}
@@ -287,4 +277,86 @@ func (c *Claim) suspending(ctx context.Context, call func(x *execution) error) e
 		s.waits, s.call = nil, nil
 		c.x.over, c.x.steps.loaded = false, false
 	}
+}
+
+// owned is a call of a method whose write has no condition on the lease: who owns the run is read before.
+func (c *Claim) owned(ctx context.Context, do func(x *execution) error) error {
+	judged := c.judged
+	return c.during(ctx, func(x *execution) error {
+		if !judged {
+			if _, err := x.rt.leasedBy(ctx, x.started.ID, x.token); err != nil {
+				return err
+			}
+		}
+		return do(x)
+	})
+}
+
+// Block ends the attempt until an operator resumes the run, as runlane.Block does. reason says what is to be done
+// first; one of more than runlane.MaxPromptBytes is runlane.ErrValidationFailed, and the attempt goes on.
+func (c *Claim) Block(ctx context.Context, reason string) error {
+	if err := c.x.rt.suspends(); err != nil {
+		return err
+	}
+	blocked, _ := errors.AsType[*runlane.ReleaseError](runlane.Block(reason))
+	if err := blocked.Waiting.Validate(); err != nil {
+		return err
+	}
+	return c.end(ctx, releaseVerdict(blocked))
+}
+
+// Trigger makes a run whose source is the claimed one, as runlane.Attempt.Trigger does. The lease is read before the
+// run is made: an attempt that loses it in between has made the run, as a handler does. Give the run an id or a key.
+func (c *Claim) Trigger(
+	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions,
+) (result *runlane.TriggerResult, err error) {
+	err = c.owned(ctx, func(x *execution) error {
+		result, err = x.Trigger(ctx, call, options)
+		return err
+	})
+	return result, err
+}
+
+// Signal sends a signal to another run, as runlane.Attempt.Signal does. The lease is read before.
+func (c *Claim) Signal(
+	ctx context.Context, id runlane.RunID, value runlane.SignalValue, options *runlane.SignalOptions,
+) error {
+	return c.owned(ctx, func(x *execution) error { return x.Signal(ctx, id, value, options) })
+}
+
+// SignalNode sends a signal to a node of a flow, as runlane.Attempt.SignalNode does. The lease is read before.
+func (c *Claim) SignalNode(
+	ctx context.Context, node runlane.Node, value runlane.SignalValue, options *runlane.SignalOptions,
+) error {
+	return c.owned(ctx, func(x *execution) error { return x.SignalNode(ctx, node, value, options) })
+}
+
+// CallRuns makes runs below the claimed one, once, and returns them when all have ended, as runlane.Attempt.CallRuns
+// does. Until then it ends the attempt, and its error is [runlane.Suspended]: the run is claimed again with the last
+// end.
+func (c *Claim) CallRuns(ctx context.Context, request runlane.CallRequest) (runs []*runlane.Run, err error) {
+	err = c.suspending(ctx, func(x *execution) error {
+		runs, err = x.CallRuns(ctx, request)
+		return err
+	})
+	return runs, err
+}
+
+// StartFlow starts a flow, as [Runtime.StartFlow] does, by the worker unless options have another actor. The lease is
+// read before.
+func (c *Claim) StartFlow(
+	ctx context.Context, f *runlane.Flow, options *runlane.FlowOptions,
+) (state *runlane.FlowState, err error) {
+	given := runlane.FlowOptions{}
+	if options != nil {
+		given = *options
+	}
+	err = c.owned(ctx, func(x *execution) error {
+		if given.Actor == (runlane.Actor{}) {
+			given.Actor = x.actor()
+		}
+		state, err = x.rt.StartFlow(ctx, f, &given)
+		return err
+	})
+	return state, err
 }

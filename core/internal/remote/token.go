@@ -1,4 +1,6 @@
-package core
+// Package remote decides what clients of other processes may do with the runs that they claim: the token of a claim, the
+// search for a run, and what they may say. Package core takes the runs and records what became of them.
+package remote
 
 import (
 	"crypto/sha256"
@@ -19,18 +21,19 @@ const (
 	leaseBytes    = 20 // of the hash
 )
 
-func claimToken(id runlane.RunID, secret string) string {
+// Token is what proves the claim of a run.
+func Token(id runlane.RunID, secret string) string {
 	return claimMark + base64.RawURLEncoding.EncodeToString([]byte(id)) + "." + secret
 }
 
-// leaseOf is the token of the lease.
-func leaseOf(secret string) string {
+// LeaseOf is the token of the lease.
+func LeaseOf(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return leaseMark + hex.EncodeToString(sum[:leaseBytes])
 }
 
-// parseClaim reads the token of a claim: which run it is for, and the token that its lease must have.
-func parseClaim(token string) (id runlane.RunID, lease string, ok bool) {
+// Parse reads the token of a claim: which run it is for, and the token that its lease must have.
+func Parse(token string) (id runlane.RunID, lease string, ok bool) {
 	text, marked := strings.CutPrefix(token, claimMark)
 	name, secret, cut := strings.Cut(text, ".")
 	if !marked || !cut || secret == "" || len(token) > maxClaimToken {
@@ -41,10 +44,11 @@ func parseClaim(token string) (id runlane.RunID, lease string, ok bool) {
 	if err != nil || id.Validate() != nil {
 		return "", "", false
 	}
-	return id, leaseOf(secret), true
+	return id, LeaseOf(secret), true
 }
 
-func invalidClaim() error {
+// Invalid says that a text is no token.
+func Invalid() error {
 	return &runlane.Error{
 		Code:    runlane.ErrTokenInvalid,
 		Message: "the token is none of a claim",
@@ -52,8 +56,8 @@ func invalidClaim() error {
 	}
 }
 
-// lostClaim says that the attempt is not the caller's any more.
-func lostClaim(id runlane.RunID) error {
+// Lost says that the attempt is not the caller's any more.
+func Lost(id runlane.RunID) error {
 	return &runlane.Error{
 		Code:     runlane.ErrStorageConflict,
 		Conflict: runlane.ConflictLeaseOwnership,

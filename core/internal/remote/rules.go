@@ -1,0 +1,65 @@
+package remote
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/fail"
+)
+
+// CheckLease refuses a lease that a client may not ask for; 0 is the default.
+func CheckLease(lease, least, most time.Duration) error {
+	if lease != 0 && (lease < least || lease > most) {
+		return fail.Input(
+			"use "+runlane.FormatDuration(least)+" to "+runlane.FormatDuration(most), "the lease is %s", lease)
+	}
+	return nil
+}
+
+// Failure is core.ClaimFailure.
+type Failure struct {
+	Code      runlane.ErrorCode
+	Message   string
+	Meta      map[string]string
+	Permanent bool
+	After     *time.Duration
+}
+
+// Err is the failure as a handler would return it. text is that of one without.
+func (f *Failure) Err(text string) (failure, refused error) {
+	if f.After != nil && (*f.After < 0 || f.Permanent) {
+		return nil, fail.Input("give a time for what is tried again", "the delay of the failure is %s", *f.After)
+	}
+	failure = &runlane.Error{
+		Code:    cmp.Or(f.Code, runlane.ErrTaskFailed),
+		Message: cmp.Or(f.Message, text),
+		Meta:    f.Meta,
+	}
+	switch {
+	case f.Permanent:
+		failure = runlane.Permanent(failure)
+	case f.After != nil:
+		failure = runlane.RetryAfter(*f.After, failure)
+	}
+	return failure, nil
+}
+
+// CheckValue refuses what no record of a run can keep.
+func CheckValue(kind runlane.StepKind, value json.RawMessage) error {
+	if len(value) > runlane.MaxPayloadBytes || value != nil && !json.Valid(value) {
+		return fail.Input("send one JSON value", "the value of the %s is no JSON, or too large", kind)
+	}
+	return nil
+}
+
+// Undefined says that clients claim no runs of a task here.
+func Undefined(task runlane.TaskID) error {
+	return &runlane.Error{
+		Code:    runlane.ErrTaskNotFound,
+		Message: fmt.Sprintf("clients claim no runs of task %q here", task),
+		Hint:    "define it in core.Options.Tasks, or in the file of \"serve --tasks\"",
+	}
+}
