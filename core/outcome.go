@@ -36,6 +36,9 @@ func (x *execution) outcomeBody(c *ownerCommand, run *runlane.Run, v verdict, at
 		if requested {
 			return &runlane.RunCancelled{}
 		}
+		if v.delay > 0 && v.reason == reasonShutdown {
+			v.reason += " (handler)" // what waits under the bare reason keeps its place in an ordered queue
+		}
 		resume := at.Add(v.delay)
 		if v.wait != nil {
 			resume = v.wait.Due()

@@ -21,6 +21,7 @@ func orderedScenarios() []scenario {
 		{"a shutdown keeps the place of its run although its clock is ahead", nil, orderedShutdownSkew, false},
 		{"the wakeup of an attempt that ignores a shutdown keeps its place", nil, orderedUnresponsive, true},
 		{"a retry gives its place up and comes back in its group", nil, orderedRetry, false},
+		{"a handler's own release gives its place up, whatever its reason says", nil, orderedReleases, false},
 		{"nothing takes runs of an ordered queue from the storage", nil, orderedPolled, false},
 	}
 }
@@ -161,6 +162,16 @@ func orderedUnresponsive(t *testing.T, h Harness) {
 	if sent := s.transport.TakeDelayed(); len(sent) > 0 {
 		t.Errorf("sent %+v, which is in no group", sent)
 	}
+}
+
+func orderedReleases(t *testing.T, h Harness) {
+	task, handler := job("scenario.ordered", nil, func(context.Context, *runlane.Attempt) error {
+		return runlane.Release(24*time.Hour, "shutdown")
+	})
+	s := newOrderedScene(t, h, handler)
+	run := s.execute(s.trigger(task.With(jobPayload{}), nil))
+	s.wantStatus(run, runlane.StatusReleased)
+	s.ignored(run, core.IgnoredNotDue) // the answer to the acknowledgement was lost: it comes again
 }
 
 func orderedRetry(t *testing.T, h Harness) {
