@@ -80,7 +80,7 @@ func (s *Store) pruneRows(ctx context.Context, p *pruning, entries []ddb.Row) (t
 	if err != nil {
 		return 0, err
 	}
-	callers, err := s.callersOf(ctx, p.Environment, runs)
+	from, err := s.sourcesOf(ctx, p.Environment, runs)
 	if err != nil {
 		return 0, err
 	}
@@ -89,16 +89,18 @@ func (s *Store) pruneRows(ctx context.Context, p *pruning, entries []ddb.Row) (t
 		return 0, err
 	}
 	var chosen []*rows.Run
+	goes := map[runlane.RunID]bool{}
 	for ; taken < len(entries) && p.progress.Pruned+len(chosen) < p.limit; taken++ {
 		r := runs[ids[taken]]
 		switch {
 		case r == nil || r.DoneA != entries[taken].Sort: // pruned already, or the id is used again: the index is late
-		case r.Untold() || r.Needed(callers) || r.InFlow(flows):
+		case r.Untold() || r.Needed(from, goes) || r.InFlow(flows):
 		case !p.ReleaseOwners &&
 			slices.ContainsFunc(owners[ids[taken]], func(o rows.Owner) bool { return o.Holds(r, s.now()) }):
 			p.progress.Skipped++
 		default:
 			chosen = append(chosen, r)
+			goes[ids[taken]] = true
 		}
 	}
 	var removed atomic.Int64
@@ -124,11 +126,11 @@ func origins[ID comparable](runs map[runlane.RunID]*rows.Run, of func(*rows.Run)
 	return ids
 }
 
-// callersOf reads the runs that have called some of the runs.
-func (s *Store) callersOf(
+// sourcesOf reads the runs that have called some of the runs, or that some of them repeat.
+func (s *Store) sourcesOf(
 	ctx context.Context, environment runlane.Environment, runs map[runlane.RunID]*rows.Run,
 ) (map[runlane.RunID]*rows.Run, error) {
-	ids := origins(runs, (*rows.Run).Caller)
+	ids := origins(runs, (*rows.Run).From)
 	if len(ids) == 0 {
 		return nil, nil
 	}

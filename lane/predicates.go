@@ -30,6 +30,11 @@ func HoldsSlot(run *runlane.Run) bool {
 	return run.Status.Owned() || run.Status == runlane.StatusQueued && !run.DispatchExpiresAt.IsZero()
 }
 
+// Repeats reports the source of a run that an operator made of another: its id is that of every such repetition.
+func Repeats(s *runlane.Source) bool {
+	return s.Type == runlane.SourceRerun || s.Type == runlane.SourceManualRetry
+}
+
 // ReservationActive reports whether the queued run owns a dispatch slot at t.
 func ReservationActive(run *runlane.Run, t time.Time) bool {
 	return run.Status == runlane.StatusQueued && t.Before(run.DispatchExpiresAt)

@@ -176,8 +176,8 @@ type Storage interface {
 	RequeueDeadLetters(ctx context.Context, c *RequeueCommand) (requeued int, err error)
 
 	// PruneRuns removes terminal runs, oldest first, a bounded number a call, resumable by cursor and after a crash. It
-	// passes over runs whose end is untold, over those that an active run has called, and over nodes of flows that
-	// have not finished.
+	// passes over runs whose end is untold, over those that an active run has called, over repetitions ([Repeats]) of a
+	// run that stays, and over nodes of flows that have not finished.
 	PruneRuns(ctx context.Context, c *PruneCommand) (*PruneProgress, error)
 }
 

@@ -19,6 +19,7 @@ func pruneCases() []storageCase {
 		{"RemovesFinishedRunsOnly", needsPruning, pruneFinished},
 		{"TheCutoffIsExclusiveAtTheMillisecond", needsPruning, pruneCutoff},
 		{"RemovesGivenStatusesOnly", needsPruning, pruneStatuses},
+		{"KeepsARepetitionAsLongAsItsOrigin", needsPruning, pruneRepetition},
 		{"TakesTheOldestFirstOverAllStatuses", needsPruning, pruneOldest},
 		{"RefusesActiveStatusesAMissingCutoffAndLimitsOutOfRange", needsPruning, pruneInput},
 		{"CursorsBelongToOneRequest", needsPruning, pruneCursors},
@@ -198,6 +199,27 @@ func pruneStatuses(_ *testing.T, b *bundle) {
 	b.wantThere(ids(runlane.StatusSucceeded, runlane.StatusCancelled)...)
 	c.Statuses = []runlane.Status{runlane.StatusSucceeded, runlane.StatusCancelled, runlane.StatusSucceeded}
 	b.wantPruned(c, 0, ids(runlane.StatusSucceeded, runlane.StatusCancelled)...)
+}
+
+// Without its repetition, which is the only trace of it, a run could be repeated again.
+func pruneRepetition(_ *testing.T, b *bundle) {
+	origin := b.get(b.finished(noon, runlane.StatusFailed, RunOptions{}))
+	repeats := func(s runlane.Source) runlane.RunID {
+		return b.finished(noon.Add(time.Second), runlane.StatusSucceeded, RunOptions{Source: s})
+	}
+	var again []runlane.RunID
+	for _, kind := range []runlane.SourceType{runlane.SourceManualRetry, runlane.SourceRerun} {
+		again = append(again, repeats(runlane.Source{Type: kind, RunID: origin.ID, CreatedAt: origin.CreatedAt}))
+	}
+	other := repeats(runlane.Source{
+		Type: runlane.SourceRerun, RunID: origin.ID, CreatedAt: origin.CreatedAt.Add(-time.Second),
+	})
+	c := b.pruning(noon.Add(time.Hour))
+	c.Statuses = []runlane.Status{runlane.StatusSucceeded}
+	b.wantPruned(c, 0, other) // its origin is gone: the id was used again
+	b.wantThere(append(again, origin.ID)...)
+	c.Statuses = nil
+	b.wantPruned(c, 0, append(again, origin.ID)...)
 }
 
 // After each call, what is left is the newer part of what there was, whatever the limit.

@@ -150,17 +150,21 @@ func (env *environment) tell(c *lane.TellCommand) {
 	}
 }
 
-// needed reports a run that its caller, which is active, may still read, or of a flow that has not finished.
-func (env *environment) needed(e *entry) bool {
+// needed reports a run that its caller, which is active, may still read, that repeats one which stays, or of a flow that
+// has not finished.
+func (env *environment) needed(e *entry, goes map[runlane.RunID]bool) bool {
 	source := e.view().created.Source
 	if env.inFlow(&source) {
 		return true
 	}
+	from := env.run(source.RunID)
+	if lane.Repeats(&source) {
+		return from != nil && embedded.Repeated(from.view().known(), &source, goes)
+	}
 	if source.Type != runlane.SourceCall {
 		return false
 	}
-	caller := env.run(source.RunID)
-	return caller != nil && caller.unpacked != nil && embedded.Calling(caller.known(), &source)
+	return from != nil && from.unpacked != nil && embedded.Calling(from.known(), &source)
 }
 
 // missing reports a call of which ends are still to be counted.

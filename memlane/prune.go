@@ -35,7 +35,7 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 	if env == nil {
 		return progress, nil
 	}
-	examined := 0
+	examined, goes := 0, map[runlane.RunID]bool{}
 	old, err := embedded.FillPage(
 		ascend(env.lists(&choice{of: ofStatus(statuses...)}), placeOf(after)).pop,
 		scope,
@@ -46,7 +46,7 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 			switch {
 			case i.at >= cutoff:
 				return nil, embedded.Stop, nil
-			case i.entry.untold() || env.needed(i.entry):
+			case i.entry.untold() || env.needed(i.entry, goes):
 				return nil, embedded.Skip, nil
 			case !c.ReleaseOwners && env.keepsKey(i.entry, now):
 				if examined <= embedded.MostExamined { // the row after these is counted by the next call
@@ -54,6 +54,7 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 				}
 				return nil, embedded.Skip, nil
 			default:
+				goes[i.entry.id] = true
 				return i.entry, embedded.Take, nil
 			}
 		},

@@ -214,9 +214,9 @@ func (t *tx) leave(e *entry) (bool, error) {
 	return true, t.Exec("INSERT INTO untold(run) VALUES(?)", e.n)
 }
 
-// needed reports a finished run whose end is untold, that its caller, which is active, may still read, or of a flow
-// that has not finished.
-func (t *tx) needed(e *entry) (bool, error) {
+// needed reports a finished run whose end is untold, that its caller, which is active, may still read, that repeats
+// one which stays, or of a flow that has not finished.
+func (t *tx) needed(e *entry, goes map[runlane.RunID]bool) (bool, error) {
 	if is, err := untold(t.Conn, e); is || err != nil {
 		return is, err
 	}
@@ -224,10 +224,12 @@ func (t *tx) needed(e *entry) (bool, error) {
 		return is, err
 	}
 	source := e.Run.Source
-	if source.Type != runlane.SourceCall {
+	if source.Type != runlane.SourceCall && !lane.Repeats(&source) {
 		return false, nil
 	}
-	key := lane.RunKey{Environment: e.Run.Environment, RunID: source.RunID}
-	_, caller, err := t.run(key.Environment, key.RunID)
-	return err == nil && embedded.Calling(caller.known(), &source), err
+	_, from, err := t.run(e.Run.Environment, source.RunID)
+	if err != nil || lane.Repeats(&source) {
+		return err == nil && embedded.Repeated(from.known(), &source, goes), err
+	}
+	return embedded.Calling(from.known(), &source), nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
@@ -44,11 +45,11 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 		if err != nil {
 			return err
 		}
-		examined := 0
+		examined, goes := 0, map[runlane.RunID]bool{}
 		w := newWalk(t.Conn, env, c.Environment, after, cutoff-1, false, lists...)
 		old, err := embedded.FillPage(w.next, scope, limit, 0, func(i item) (*entry, embedded.Verdict, error) {
 			examined++
-			if needed, err := t.needed(i.entry); err != nil || needed {
+			if needed, err := t.needed(i.entry, goes); err != nil || needed {
 				return nil, embedded.Skip, err
 			}
 			keeps, err := t.keepsKey(i.entry, now)
@@ -56,6 +57,7 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 				return nil, embedded.Skip, err
 			}
 			if !keeps || c.ReleaseOwners {
+				goes[i.entry.Run.ID] = true
 				return i.entry, embedded.Take, nil
 			}
 			if examined <= embedded.MostExamined { // the row after these is counted by the next call

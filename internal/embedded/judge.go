@@ -255,6 +255,12 @@ func Calling(caller *State, source *runlane.Source) bool {
 	return caller.Is(At(source.CreatedAt)) && caller.Status.Active()
 }
 
+// Repeated reports the run that one with that source repeats. While it stands, so does its repetition: otherwise the next
+// repetition, which has the same id, would execute it again. goes says which runs are pruned along.
+func Repeated(origin *State, source *runlane.Source, goes map[runlane.RunID]bool) bool {
+	return lane.Repeats(source) && origin.Is(At(source.CreatedAt)) && !goes[source.RunID]
+}
+
 // JudgeOutboxClaim reads the limit of a claim on outbox rows, and refuses one that is over at once.
 func JudgeOutboxClaim(c *lane.ClaimOutboxCommand) (limit int, err error) {
 	page := lane.PageQuery{Limit: c.Limit}

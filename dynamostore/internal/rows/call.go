@@ -124,16 +124,21 @@ func (r *Run) Leaves() bool {
 	return lane.Untold(&run, r.Calls > 0)
 }
 
-// Caller is the run that called this one.
-func (r *Run) Caller() (id runlane.RunID, called bool) {
-	return runlane.RunID(r.SourceRun), r.SourceType == string(runlane.SourceCall)
+// From is the run that called this one, or that this one repeats.
+func (r *Run) From() (id runlane.RunID, ok bool) {
+	source := r.source()
+	return source.RunID, source.Type == runlane.SourceCall || lane.Repeats(&source)
 }
 
-// Needed reports a run that its caller, which is active, may still read.
-func (r *Run) Needed(callers map[runlane.RunID]*Run) bool {
-	id, called := r.Caller()
-	caller := callers[id]
-	return called && caller != nil && caller.State().Active() && caller.CreatedAt == r.SourceFire
+// Needed reports a run that its caller, which is active, may still read, or that repeats one which stays: otherwise the
+// next repetition, which has the same id, would execute it again. goes says which runs are pruned along.
+func (r *Run) Needed(from map[runlane.RunID]*Run, goes map[runlane.RunID]bool) bool {
+	id, ok := r.From()
+	source := from[id]
+	if !ok || source == nil || source.CreatedAt != r.SourceFire {
+		return false
+	}
+	return source.State().Active() || r.SourceType != string(runlane.SourceCall) && !goes[id]
 }
 
 // Told is the part of a transaction that takes the mark from a finished run: its end was told.

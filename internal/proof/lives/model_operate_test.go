@@ -119,6 +119,13 @@ func (s *modelSequence) stepPrune() bool {
 		}
 	}
 	sortDue(old)
+	goes := map[*modelRun]bool{}
+	old = slices.DeleteFunc(old, func(due modelDue) bool {
+		origin := s.m.runs[due.run.Source.RunID]
+		stays := lane.Repeats(&due.run.Source) && origin != nil && origin.CreatedAt.Equal(due.run.Source.CreatedAt) && !goes[origin]
+		goes[due.run] = !stays
+		return stays
+	})
 	old = old[:min(cmp.Or(o.Limit, 100), len(old))]
 	if result.Changed != len(old) {
 		s.fail("prune removed %d runs, not %d: %+v", result.Changed, len(old), result)
