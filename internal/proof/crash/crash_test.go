@@ -85,7 +85,7 @@ func (c *count) add(t *testing.T, lines []crash.Line) {
 
 func (c *count) report(t *testing.T) {
 	t.Helper()
-	t.Logf("reliability: crash sites=%d exceptions=%d", len(c.all), len(exceptions))
+	t.Logf("crash sites=%d exceptions=%d", len(c.all), len(exceptions))
 	for _, fault := range uncovered(c.all, c.seen, exceptions) {
 		t.Error(fault)
 	}

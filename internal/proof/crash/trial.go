@@ -50,8 +50,8 @@ const tries, retries = 3, 5
 func (b *Bench) Run(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
-		t.Logf("reliability: crash points tried=%d total=%d lost=%d", b.tried.Load(), b.total.Load(), b.lost.Load())
-		t.Logf("reliability: side effects repeated=%d", b.repeated.Load())
+		t.Logf("crash points tried=%d total=%d lost=%d", b.tried.Load(), b.total.Load(), b.lost.Load())
+		t.Logf("side effects repeated=%d", b.repeated.Load())
 	})
 	for _, s := range b.Scenarios {
 		t.Run(s.Name, func(t *testing.T) {

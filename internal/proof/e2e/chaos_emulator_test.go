@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/runlane/runlane-go/internal/tools/freeport"
@@ -22,18 +23,24 @@ const (
 	commitTime = 300 * time.Millisecond
 )
 
-// Emulator is a DynamoDB Local whose data outlives it. Its methods are not for concurrent use, but for Backend.
+// Emulator is a DynamoDB Local whose data outlives it. Its methods are not for concurrent use, but for Where.
 type Emulator struct {
 	// Java is the program, Folder where DynamoDBLocal.jar is, Data an existing separate folder.
 	Java, Folder, Data string
 
-	backend Backend
+	url     atomic.Pointer[string] // nil: nowhere
+	deaf    atomic.Bool            // what it carries out, no client hears of
 	command *exec.Cmd
 	exited  chan struct{}
 }
 
-// Backend is where it listens; that changes with every start.
-func (e *Emulator) Backend() *Backend { return &e.backend }
+// Where it listens, which changes with every start, and whether it is about to end.
+func (e *Emulator) Where() (url string, deaf bool) {
+	if at := e.url.Load(); at != nil {
+		url = *at
+	}
+	return url, e.deaf.Load()
+}
 
 // Start starts it with the data that it has, and returns when it answers.
 func (e *Emulator) Start(ctx context.Context) error {
@@ -69,14 +76,15 @@ func (e *Emulator) Start(ctx context.Context) error {
 		e.Kill()
 		return err
 	}
-	e.backend.Listens(url)
+	e.deaf.Store(false)
+	e.url.Store(&url)
 	return nil
 }
 
 // Crash ends it in the middle of its work. DynamoDB Local commits what it writes shortly after it has answered, which
 // DynamoDB does not; so for a moment before its end it works on, and no client gets an answer.
 func (e *Emulator) Crash(ctx context.Context) {
-	e.backend.Dies()
+	e.deaf.Store(true)
 	timer := time.NewTimer(commitTime)
 	defer timer.Stop()
 	select {
@@ -88,7 +96,7 @@ func (e *Emulator) Crash(ctx context.Context) {
 
 // Kill ends it at once, and waits for that. It may be down already.
 func (e *Emulator) Kill() {
-	e.backend.Gone()
+	e.url.Store(nil)
 	if e.command == nil {
 		return
 	}

@@ -50,12 +50,14 @@ func TestChaos(t *testing.T) {
 // suffer triggers runs and lets the faults happen, until both are through.
 func (w *world) suffer(l *triggers) {
 	w.faults.Switch(true)
+	w.faulty.Switch(true)
 	w.suffering.Store(true)
 	var both sync.WaitGroup
 	both.Go(func() { l.run(w.t.Context()) })
 	both.Go(func() { w.execute(w.t.Context(), l.rt) })
 	both.Wait()
 	w.faults.Switch(false)
+	w.faulty.Switch(false)
 	w.fleet.countSkewed()
 	w.suffering.Store(false)
 }
@@ -64,11 +66,11 @@ func (w *world) suffer(l *triggers) {
 func (w *world) report(account *Account, r *recovery, settled bool, recovered time.Duration) {
 	fmt.Print(account)
 	fmt.Printf("dead letters: %d poison messages, %d wakeups; clocks put forward by %s\n", len(w.messages), r.deadWakeups, r.ahead)
-	fmt.Printf("reliability: chaos triggered=%d finished=%d waiting=%d lost=%d excess=%d recovered=%.1fs seed=%d\n", account.Triggered,
-		account.Finished, account.Waiting, account.Lost, account.Excess, recovered.Seconds(), w.plan.Seed)
-	happened := w.faults.Happened()
+	fmt.Printf("recovered after %.1f s, seed %d\n", recovered.Seconds(), w.plan.Seed)
+	happened, wire := w.faults.Happened(), w.faulty.Stats()
+	happened[Conflict], happened[Throttle], happened[LostResponse] = int(wire.Conflicts), int(wire.Throttled), int(wire.Lost)
+	fmt.Println("faults:", happened)
 	for _, kind := range Kinds() {
-		fmt.Printf("reliability: fault %s=%d\n", kind, happened[kind])
 		if happened[kind] == 0 {
 			w.t.Errorf("%s never happened", kind)
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/runlane/runlane-go/infra"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/internal/proof/e2e/lambdatest"
+	"github.com/runlane/runlane-go/internal/proof/fault/front"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqstransport"
 )
@@ -58,8 +59,8 @@ type world struct {
 	plan     *Plan
 	faults   *Faults
 	emulator *Emulator
-	faulty   *Proxy
-	clean    *Proxy
+	faulty   *front.Front
+	clean    *front.Front
 	sqs      *sqs.Client
 	queues   map[runlane.QueueName]infra.Queue
 	table    string
@@ -97,7 +98,9 @@ func newWorld(t *testing.T, plan *Plan) *world {
 			t.Logf("DynamoDB Local wrote:\n%s", w.emulator.Log())
 		}
 	})
-	w.clean, w.faulty = w.proxy(nil), w.proxy(w.faults)
+	w.clean = w.front(&front.Options{Lost: -1})
+	w.faulty = w.front(&front.Options{Seed: plan.Seed, Lost: LostRate, Refused: RefusedRate})
+	w.faulty.Switch(false)
 	w.table = awstest.Name(t)
 	if err := infra.CreateTable(t.Context(), w.database(w.clean), w.table); err != nil { // it goes with its data
 		t.Fatal(err)
@@ -142,9 +145,11 @@ func dataFolder(t *testing.T) string {
 	return t.TempDir()
 }
 
-func (w *world) proxy(faults *Faults) *Proxy {
+// front stands before DynamoDB Local, which is somewhere else after each start.
+func (w *world) front(options *front.Options) *front.Front {
 	w.t.Helper()
-	p, err := NewProxy(w.emulator.Backend(), faults)
+	options.Prompt, options.Where = true, w.emulator.Where
+	p, err := front.Start("", options)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -176,14 +181,14 @@ func (w *world) configure(queue infra.Queue) {
 // config is that of the functions.
 func (w *world) config() aws.Config { return awslane.Tune(awstest.Config(w.t)) }
 
-func (w *world) database(through *Proxy) *dynamodb.Client {
+func (w *world) database(through *front.Front) *dynamodb.Client {
 	return dynamodb.NewFromConfig(w.config(), func(o *dynamodb.Options) {
 		o.BaseEndpoint, o.DisableValidateResponseChecksum = aws.String(through.URL()), true
 	})
 }
 
 // open opens a runtime that triggers and looks, whose clock is ahead.
-func (w *world) open(through *Proxy, ahead time.Duration) *core.Runtime {
+func (w *world) open(through *front.Front, ahead time.Duration) *core.Runtime {
 	w.t.Helper()
 	transport, err := sqstransport.New(w.sqs, w.urls(), &sqstransport.Options{Logger: quiet})
 	if err != nil {

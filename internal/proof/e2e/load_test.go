@@ -94,7 +94,7 @@ func measure(t *testing.T, c *loadCase, lane string, runs, full int, play func(*
 	}
 	took, most := w.over()
 	line := []string{
-		fmt.Sprintf("reliability: load case=%q lane=%s runs=%d of=%d", c.name, lane, runs, full),
+		fmt.Sprintf("load case=%q lane=%s runs=%d of=%d", c.name, lane, runs, full),
 		fmt.Sprintf("seconds=%.1f peak_heap_mb=%d", took.Seconds(), most>>20),
 	}
 	bound := uint64(dynamoHeap)

@@ -175,7 +175,7 @@ func (d *drive) tell(t *testing.T) {
 			select {
 			case <-ticker.C:
 				sequences, steps := d.tally.sums()
-				fmt.Fprintf(os.Stdout, "reliability: lives lane=%s after=%s sequences=%d steps=%d seed=%d\n",
+				fmt.Fprintf(os.Stdout, "lives lane=%s after=%s sequences=%d steps=%d seed=%d\n",
 					d.lane, time.Since(began).Round(time.Minute), sequences, steps, d.seed)
 			case <-ended:
 				return

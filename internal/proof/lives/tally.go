@@ -1,7 +1,6 @@
 package lives
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -59,19 +58,7 @@ func (t *tally) sums() (sequences, steps int) {
 func (t *tally) report(tb testing.TB, lane string, seed uint64) {
 	tb.Helper()
 	sequences, steps := t.sums()
-	failures := 0
-	if tb.Failed() {
-		failures = 1
-	}
-	tb.Logf(
-		"reliability: lives lane=%s sequences=%d steps=%d failures=%d seed=%d",
-		lane,
-		sequences,
-		steps,
-		failures,
-		seed,
-	)
-	t.print(tb, lane)
+	tb.Logf("lives lane=%s sequences=%d steps=%d seed=%d: %v", lane, sequences, steps, seed, t.counts)
 }
 
 // enough lives reach everything; with fewer, on a machine that has other things to do, something rare may be left out.
@@ -120,21 +107,6 @@ func (t *tally) missing(tb testing.TB, faults []string) {
 	}) {
 		if !t.has("fault", name) {
 			tb.Errorf("no life met the fault %q", name)
-		}
-	}
-}
-
-// print writes every count.
-func (t *tally) print(tb testing.TB, lane string) {
-	tb.Helper()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, kind := range slices.Sorted(maps.Keys(t.counts)) {
-		if kind == "sequence" {
-			continue
-		}
-		for _, name := range slices.Sorted(maps.Keys(t.counts[kind])) {
-			tb.Logf("reliability: lives lane=%s %s %s=%d", lane, kind, name, t.counts[kind][name])
 		}
 	}
 }

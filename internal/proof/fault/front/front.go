@@ -8,6 +8,9 @@
 //     entries come late, and old ones stay. Both indexes of a table are late alike.
 //   - Answers get lost: the request was carried out, and the connection is closed or the answer is an internal error.
 //
+// A prompt front leaves the first two out, and refuses a part of the requests as if there were a conflict or too many of
+// them; the emulator behind it may end and come again elsewhere.
+//
 // It is an endpoint: any client of DynamoDB works behind it, with AWS_ENDPOINT_URL_DYNAMODB or through [Front.URL]. It
 // sees only what passes through it: writes from elsewhere never appear in its late reads. A table is known from its
 // first request, with what is in it by then.
@@ -46,6 +49,13 @@ type Options struct {
 	Lost float64
 	// Replica is the endpoint of the emulator that keeps the late state. Defaults to the one behind the front.
 	Replica string
+	// Prompt is a front that holds nothing and shows nothing late. It refuses the part Refused of the requests: writes half by
+	// a conflict and half by a throttle, reads by a throttle.
+	Prompt  bool
+	Refused float64
+	// Where is the emulator now, "" where there is none: connections break then. They break too where it is deaf: requests are
+	// carried out, and no caller hears of it. nil is where [Start] says.
+	Where func() (url string, deaf bool)
 }
 
 // Span is from one duration to another.
@@ -68,6 +78,7 @@ type Stats struct {
 	Requests   int64 // of data
 	Conflicts  int64 // transactions that met another
 	Refused    int64 // plain writes that met a transaction
+	Throttled  int64 // requests, of a prompt front
 	InProgress int64 // transactions that met their own earlier sending
 	Late       int64 // reads while something they could show was late
 	Lost       int64 // answers
@@ -97,9 +108,12 @@ type Front struct {
 	holds    holds
 	replicas replicas
 
-	requests, conflicts, refused, inProgress, late, lost atomic.Int64
+	requests, conflicts, refused, throttled, inProgress, late, lost atomic.Int64
+
+	calm atomic.Bool // no request is refused, and no answer lost
 
 	mu       sync.Mutex
+	asked    int            // requests of a prompt front
 	unheard  map[string]int // by request: answers that got lost in succession
 	sendings map[string]int // by request that lost one: how often it was sent
 }
@@ -142,11 +156,15 @@ func (f *Front) Stats() Stats {
 		Requests:   f.requests.Load(),
 		Conflicts:  f.conflicts.Load(),
 		Refused:    f.refused.Load(),
+		Throttled:  f.throttled.Load(),
 		InProgress: f.inProgress.Load(),
 		Late:       f.late.Load(),
 		Lost:       f.lost.Load(),
 	}
 }
+
+// Switch turns off, or on again, what is decided by chance.
+func (f *Front) Switch(on bool) { f.calm.Store(!on) }
 
 // Close ends the front and removes the late state that it kept. It does not wait for requests that are under way.
 func (f *Front) Close() error {
@@ -171,8 +189,11 @@ func (f *Front) serve(w http.ResponseWriter, r *http.Request) {
 		body:      body,
 	}
 	handle, data := f.handlers()[q.operation]
-	if !data {
+	switch {
+	case !data:
 		handle = f.pass
+	case f.options.Prompt:
+		handle = f.prompt
 	}
 	if data {
 		f.requests.Add(1)
@@ -201,15 +222,13 @@ func (f *Front) release(w http.ResponseWriter, q *request, a *answer) {
 			"The request processing has failed because of an unknown error, exception or failure.",
 		).write(w)
 	default:
-		if connection, _, err := http.NewResponseController(w).Hijack(); err == nil {
-			_ = connection.Close() // which is the fault
-		}
+		(&answer{}).write(w)
 	}
 }
 
 // loses decides whether the answer to a request gets lost, and how.
 func (f *Front) loses(q *request) (how uint64, lost bool) {
-	if f.options.Lost <= 0 {
+	if f.options.Lost <= 0 || f.calm.Load() {
 		return 0, false
 	}
 	id := q.identity()
@@ -226,12 +245,50 @@ func (f *Front) loses(q *request) (how uint64, lost bool) {
 	return source.Uint64(), true
 }
 
+// prompt refuses a request, or sends it on.
+func (f *Front) prompt(q *request) *answer {
+	f.mu.Lock()
+	f.asked++
+	source := f.source("refuse", q.operation, f.asked)
+	f.mu.Unlock()
+	if f.calm.Load() || source.Float64() >= f.options.Refused {
+		return f.pass(q)
+	}
+	if _, writes := writeKinds[q.operation]; writes && source.IntN(2) == 0 {
+		f.conflicts.Add(1)
+		return refusal("TransactionConflictException", ongoing)
+	}
+	if members := q.fields.objects("TransactItems"); q.operation == "TransactWriteItems" && len(members) > 0 && source.IntN(2) == 0 {
+		f.conflicts.Add(1)
+		met := make([]bool, len(members))
+		met[source.IntN(len(met))] = true
+		return cancelled(met)
+	}
+	f.throttled.Add(1)
+	kind := "ProvisionedThroughputExceededException"
+	if source.IntN(2) == 0 {
+		kind = "ThrottlingException"
+	}
+	return refusal(kind, "too many requests")
+}
+
 // pass sends a request on as it is.
 func (f *Front) pass(q *request) *answer {
 	if q.operation == "DeleteTable" {
 		f.replicas.forget(q)
 	}
-	return f.send(q.ctx, f.backend, q.header, q.body)
+	if f.options.Where == nil {
+		return f.send(q.ctx, f.backend, q.header, q.body)
+	}
+	url, _ := f.options.Where()
+	if url == "" {
+		return &answer{}
+	}
+	a := f.send(q.ctx, url, q.header, q.body)
+	if _, deaf := f.options.Where(); deaf || a.status == http.StatusBadGateway {
+		return &answer{}
+	}
+	return a
 }
 
 // send asks an emulator. A failure to reach it is an answer too.
@@ -244,12 +301,19 @@ func (f *Front) send(ctx context.Context, endpoint string, header http.Header, b
 	out.Header.Del("Accept-Encoding")
 	response, err := f.client.Do(out)
 	if err != nil {
-		return failure("InternalServerError", "front: "+err.Error())
+		return unreachable(err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		return failure("InternalServerError", "front: "+err.Error())
+		return unreachable(err)
 	}
 	return &answer{status: response.StatusCode, header: response.Header, body: text}
+}
+
+// unreachable is the answer where there is no emulator.
+func unreachable(err error) *answer {
+	a := failure("InternalServerError", "front: "+err.Error())
+	a.status = http.StatusBadGateway
+	return a
 }

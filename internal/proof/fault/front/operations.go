@@ -144,10 +144,12 @@ func (f *Front) transactWrite(q *request) *answer {
 	return a
 }
 
+// writeKinds are plain writes, as members of a transaction name them.
+var writeKinds = map[string]string{"PutItem": "Put", "UpdateItem": "Update", "DeleteItem": "Delete"}
+
 // plainWrite is refused while a transaction holds its item, and waits behind other plain writes of it.
 func (f *Front) plainWrite(q *request) *answer {
-	kind := map[string]string{"PutItem": "Put", "UpdateItem": "Update", "DeleteItem": "Delete"}[q.operation]
-	w := f.part(q, kind, q.fields)
+	w := f.part(q, writeKinds[q.operation], q.fields)
 	if w == nil {
 		return f.send(q.ctx, f.backend, q.header, q.body)
 	}

@@ -140,8 +140,11 @@ type answer struct {
 
 func (a *answer) ok() bool { return a.status == http.StatusOK }
 
-// write sends the answer with the headers that DynamoDB has, the check sum also with errors.
+// write sends the answer with the headers that DynamoDB has, the check sum also with errors. Without a status the connection breaks.
 func (a *answer) write(w http.ResponseWriter) {
+	if a.status == 0 {
+		panic(http.ErrAbortHandler)
+	}
 	h := w.Header()
 	for _, name := range []string{"Content-Type", "X-Amzn-Requestid"} {
 		if value := a.header.Get(name); value != "" {
