@@ -2,7 +2,6 @@ package lives
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -161,21 +160,19 @@ func (s *modelSequence) deliverAll() {
 	s.mail = append(s.mail, later...)
 }
 
-// missing is what no life with an oracle reached: a step, a state or an answer that is never drawn proves nothing. Some are so rare that only
+// missing is what no life with an oracle reached. Some are so rare that only
 // the whole run has them for sure.
-func missing(t *tally, whole bool) (names []string) {
+func missing(t *tally, whole bool) []string {
 	want := map[string][]string{
 		"wait": {
 			"time", "slot", "publish", "wakeup", "reservation", "lease", "cancellation", "tick", "queue", "operator", "none",
 		},
 		"outcome":   modelOutcomes,
 		"transport": modelFaults,
+		"step":      namesOf(modelSteps),
 	}
 	for _, status := range runlane.Statuses() {
 		want["status"] = append(want["status"], string(status))
-	}
-	for _, step := range modelSteps {
-		want["step"] = append(want["step"], step.name)
 	}
 	if whole {
 		want["ignored"] = []string{
@@ -188,12 +185,5 @@ func missing(t *tally, whole bool) (names []string) {
 			"key reset", "requeued dead letter", "failed by the bound", "key of a retry taken", "key of a retry taken over",
 		}
 	}
-	for kind, values := range want {
-		for _, value := range values {
-			if !t.has(kind, value) {
-				names = append(names, fmt.Sprintf("%s %q", kind, value))
-			}
-		}
-	}
-	return names
+	return t.absent(want)
 }

@@ -1,6 +1,7 @@
 package lives
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -67,46 +68,49 @@ const enough = 1000
 // doorFaults happen between a process and its storage.
 var doorFaults = []string{string(failedCall), string(unheard), string(repeated)}
 
-// missing fails for what no life reached: a step or a fault that never happens proves nothing.
+// absent are the names that were never counted, by kind: a step, a fault or an answer that never happens proves nothing.
+func (t *tally) absent(want map[string][]string) (names []string) {
+	for kind, all := range want {
+		for _, name := range all {
+			if !t.has(kind, name) {
+				names = append(names, fmt.Sprintf("%s %q", kind, name))
+			}
+		}
+	}
+	return names
+}
+
+func namesOf[L any](steps []step[L]) (names []string) {
+	for _, s := range steps {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// missing fails for what no life without an oracle reached.
 func (t *tally) missing(tb testing.TB, faults []string) {
 	tb.Helper()
 	if sequences, _ := t.sums(); tb.Failed() || sequences < enough {
 		return
 	}
-	for _, s := range allSteps {
-		if !t.has("step", s.name) {
-			tb.Errorf("no life had the step %q", s.name)
-		}
+	want := map[string][]string{
+		"step":   namesOf(allSteps),
+		"called": {string(runlane.StatusFailed), string(runlane.StatusSucceeded)},
+		"flow":   {"retried", string(runlane.FlowCancelled)},
+		"node":   {string(runlane.IfFailed), string(runlane.Always)},
+		"signal": {"kept"},
+		"seen":   {toldStep},
+		"fault": slices.Concat(faults, []string{
+			string(deathBefore), string(deathAfter), string(deathInside), string(transportOut), string(transportUnheard),
+			string(refused), string(rejected), string(lostWakeup), string(doubledWakeup), string(lateWakeup),
+		}),
 	}
-	for _, p := range []rune{
+	for _, part := range []rune{
 		doesStep, waitsSignal, asksPerson, waitsAtMost, waitsAny, waitsAll, sleeps, callsOne, callsMany, callsDeeper,
 	} {
-		if !t.has("part", string(p)) {
-			tb.Errorf("in no life a program came beyond its part %q", p)
-		}
+		want["part"] = append(want["part"], string(part))
 	}
-	for _, seen := range [][2]string{
-		{"called", string(runlane.StatusFailed)},
-		{"called", string(runlane.StatusSucceeded)},
-		{"flow", "retried"},
-		{"flow", string(runlane.FlowCancelled)},
-		{"node", string(runlane.IfFailed)},
-		{"node", string(runlane.Always)},
-		{"signal", "kept"},
-	} {
-		if !t.has(seen[0], seen[1]) {
-			tb.Errorf("in no life was seen: %s %s", seen[0], seen[1])
-		}
-	}
-	if !t.has("seen", toldStep) {
-		tb.Error("in no life was a handler told of a cancellation")
-	}
-	for _, name := range slices.Concat(faults, []string{
-		string(deathBefore), string(deathAfter), string(deathInside), string(transportOut), string(transportUnheard),
-		string(refused), string(rejected), string(lostWakeup), string(doubledWakeup), string(lateWakeup),
-	}) {
-		if !t.has("fault", name) {
-			tb.Errorf("no life met the fault %q", name)
-		}
+	for _, what := range t.absent(want) {
+		tb.Errorf("no life reached %s", what)
 	}
 }
