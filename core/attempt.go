@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
 )
 
 // unwindTime is how long a handler may take to return once its context has ended for good. After it the runtime goes on
@@ -65,6 +65,100 @@ type execution struct {
 	outputMu sync.Mutex
 	output   json.RawMessage
 	closed   bool // the runtime no longer waits for the handler
+}
+
+// ownerCommand is memory for the two commits of a simple attempt: its claim and its outcome. It can be used twice
+// because storages keep nothing of a command.
+type ownerCommand struct {
+	claim  lane.ClaimCommand
+	append lane.AppendCommand
+	events [2]runlane.Event
+
+	claimed   runlane.RunLeaseClaimed
+	begun     runlane.RunStarted
+	succeeded runlane.RunSucceeded
+}
+
+var ownerCommands = sync.Pool{New: func() any { return new(ownerCommand) }}
+
+func newOwnerCommand() *ownerCommand { return ownerCommands.Get().(*ownerCommand) }
+
+func (c *ownerCommand) done() {
+	*c = ownerCommand{}
+	ownerCommands.Put(c)
+}
+
+// claim takes the lease and starts the attempt in one commit.
+func (d *delivery) claim(
+	ctx context.Context, run *runlane.Run, h runlane.Handler, at time.Time, r rules, token string,
+) (*execution, lane.Outcome, error) {
+	rt := d.rt
+	if timeout := h.Task.Timeout; d.give != nil && timeout > 0 { // nothing else would end the attempt
+		r.lease = min(r.lease, timeout+leaseAfterDeadline)
+	}
+	lease := runlane.Lease{Token: token, WorkerID: d.workerID, ExpiresAt: r.leaseEnd(at)}
+	c := newOwnerCommand()
+	defer c.done()
+	c.claimed, c.begun = runlane.RunLeaseClaimed{Lease: lease}, runlane.RunStarted{Attempt: run.Counters.Attempts + 1}
+	header := runlane.Event{
+		RunID:       run.ID,
+		Environment: rt.environment,
+		OccurredAt:  at,
+		Actor:       runlane.Actor{Type: runlane.ActorWorker, ID: d.workerID},
+	}
+	c.events[0], c.events[1] = header, header
+	c.events[0].Body, c.events[1].Body = &c.claimed, &c.begun
+	projected, err := ProjectRunEvents(run, run.EventSequence, c.events[:]...)
+	if err != nil {
+		return nil, "", err
+	}
+	policy := rt.policy(run.Queue)
+	c.claim = lane.ClaimCommand{
+		At:       at,
+		ByWakeup: d.byWakeup && !r.shortLease(),
+		Slot:     policy.Bounded(),
+		Transition: lane.Transition{
+			ExpectedSequence: run.EventSequence,
+			Events:           c.events[:],
+			Projected:        projected,
+			Queue:            policy,
+			WithoutRecords:   !rt.watched,
+		},
+	}
+	got, err := rt.storage().ClaimRunLease(ctx, &c.claim)
+	switch {
+	case err != nil && !rt.claimedAfterAll(ctx, err, run.ID, token):
+		return nil, "", err
+	case err == nil && got.Outcome != lane.Acquired:
+		return nil, got.Outcome, nil
+	}
+	return &execution{
+		rt:       rt,
+		handler:  h,
+		rules:    r,
+		workerID: d.workerID,
+		token:    token,
+		started:  projected,
+		run:      projected,
+		spare:    run,
+	}, "", nil
+}
+
+// claimedAfterAll settles a claim whose answer was lost. Without it the run would wait for the end of a lease that no
+// worker uses. When a cancellation was requested meanwhile, here or elsewhere, the attempt is told as it begins.
+func (rt *Runtime) claimedAfterAll(ctx context.Context, err error, id runlane.RunID, token string) bool {
+	e, ok := asError(err)
+	if !ok || e.Code != runlane.ErrStorageUnavailable || e.Meta["outcome"] != "unknown" {
+		return false
+	}
+	run, err := rt.storage().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
+	if err != nil || !run.Status.Owned() || run.Lease.Token != token {
+		return false
+	}
+	if run.Status == runlane.StatusCancellationRequested {
+		rt.executing.cancel(token)
+	}
+	return true
 }
 
 // perform runs the handler and records its outcome. The caller adds the token to the runtime's attempts before, and
@@ -256,12 +350,6 @@ func (x *execution) layer(ctx context.Context, a *runlane.Attempt, i int) error 
 	})
 }
 
-// panicText is the value that a handler panicked with, as the cause of the attempt's failure.
-type panicText struct{ text string }
-
-// Error is the text.
-func (e *panicText) Error() string { return e.text }
-
 // guarded turns a panic into an error with its stack.
 func (x *execution) guarded(call func() error) (err error) {
 	defer func() {
@@ -270,92 +358,6 @@ func (x *execution) guarded(call func() error) (err error) {
 		}
 	}()
 	return call()
-}
-
-// texts are those of the runtime, and what the task says.
-func (x *execution) texts() errorTexts {
-	texts := x.rt.texts
-	texts.whole = x.handler.Task.ErrorMessages
-	return texts
-}
-
-// panicError puts the value into the run only where it cannot quote user data (the Go runtime's faults) or where texts
-// are kept.
-func (x *execution) panicError(value any, stack []byte) error {
-	message := "The handler panicked."
-	if fault, ok := value.(runtime.Error); ok {
-		_ = caught(func() { message = "The handler panicked: " + fault.Error() }) // the value may only claim to be one
-	}
-	e := &runlane.Error{
-		Code:    runlane.ErrTaskPanicked,
-		Message: message,
-		RunID:   x.started.ID,
-		Meta:    map[string]string{"stack": string(stack)},
-	}
-	if x.texts() != (errorTexts{}) {
-		e.Cause = &panicText{fmt.Sprintf("The handler panicked: %v", value)}
-	}
-	return e
-}
-
-// encodedFrom is the length from which an output is encoded to check that the storage can hold it: a codec adds little
-// to a shorter one.
-const encodedFrom = 64 << 10
-
-// checkOutput refuses what the commit would refuse.
-func (x *execution) checkOutput(b json.RawMessage) error {
-	if x.rt.outputs == nil {
-		return nil
-	}
-	stored := []byte(b)
-	if x.rt.coded && len(b) >= encodedFrom {
-		limited := afterCommit(x.ctx)
-		defer limited.stop()
-		var err error
-		of := runlane.BodyRef{Environment: x.rt.environment, RunID: x.started.ID, Output: true}
-		if stored, _, err = x.rt.codec.encodeBody(limited, of, b); err != nil {
-			return err
-		}
-	}
-	return x.rt.outputs.CheckOutput(x.started.ID, stored)
-}
-
-// ReportOutput implements runlane.ReportHost: it keeps the last output that the storage can hold.
-func (x *execution) ReportOutput(b json.RawMessage) error {
-	if err := x.checkOutput(b); err != nil {
-		return err
-	}
-	x.outputMu.Lock()
-	defer x.outputMu.Unlock()
-	if !x.closed {
-		x.output = b
-	}
-	return nil
-}
-
-// takeOutput is the output for a success.
-func (x *execution) takeOutput() []byte {
-	x.outputMu.Lock()
-	defer x.outputMu.Unlock()
-	return x.output
-}
-
-// Trigger starts a run whose source is this one.
-func (x *execution) Trigger(
-	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions,
-) (*runlane.TriggerResult, error) {
-	if err := x.rt.gate.enterLate(); err != nil {
-		return nil, err
-	}
-	defer x.rt.gate.leave()
-	return x.rt.trigger(ctx, call, options, x.started, "")
-}
-
-// Signal sends a signal to another run.
-func (x *execution) Signal(
-	ctx context.Context, id runlane.RunID, value runlane.SignalValue, options *runlane.SignalOptions,
-) error {
-	return x.rt.Signal(ctx, id, value, x.asWorker(options))
 }
 
 func (x *execution) actor() runlane.Actor {

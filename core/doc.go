@@ -5,9 +5,10 @@
 // process. [Runtime.ExecuteDelivery] executes one wakeup where something else receives them. [Runtime.Tick] is
 // maintenance.
 //
-// To follow one run through the code, read these files in order: trigger, plan, create, codec_commit, publish,
-// delivery, judge, claim, attempt, outcome. The reducer, in internal/reducer, decides what events mean. Which files of
-// the storage and the transport come between is in AGENTS.md.
+// To follow one run through the code, read these files in order: trigger, plan, publish, delivery, attempt, outcome;
+// for what waits, suspend, tell and resume. The reducer, in internal/reducer, decides what events mean. Schedules,
+// flows, the moving of environments and the claims of clients have packages of their own beside it. Which files of the
+// storage and the transport come between is in AGENTS.md.
 package core
 
 import _ "time/tzdata" // cron schedules need zones wherever a program runs; the system's data come first

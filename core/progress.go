@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -113,4 +114,46 @@ func (r *Runs) Progress(ctx context.Context, id runlane.RunID) (*runlane.Progres
 		return nil, err
 	}
 	return &p, nil
+}
+
+// encodedFrom is the length from which an output is encoded to check that the storage can hold it: a codec adds little
+// to a shorter one.
+const encodedFrom = 64 << 10
+
+// checkOutput refuses what the commit would refuse.
+func (x *execution) checkOutput(b json.RawMessage) error {
+	if x.rt.outputs == nil {
+		return nil
+	}
+	stored := []byte(b)
+	if x.rt.coded && len(b) >= encodedFrom {
+		limited := afterCommit(x.ctx)
+		defer limited.stop()
+		var err error
+		of := runlane.BodyRef{Environment: x.rt.environment, RunID: x.started.ID, Output: true}
+		if stored, _, err = x.rt.codec.encodeBody(limited, of, b); err != nil {
+			return err
+		}
+	}
+	return x.rt.outputs.CheckOutput(x.started.ID, stored)
+}
+
+// ReportOutput implements runlane.ReportHost: it keeps the last output that the storage can hold.
+func (x *execution) ReportOutput(b json.RawMessage) error {
+	if err := x.checkOutput(b); err != nil {
+		return err
+	}
+	x.outputMu.Lock()
+	defer x.outputMu.Unlock()
+	if !x.closed {
+		x.output = b
+	}
+	return nil
+}
+
+// takeOutput is the output for a success.
+func (x *execution) takeOutput() []byte {
+	x.outputMu.Lock()
+	defer x.outputMu.Unlock()
+	return x.output
 }

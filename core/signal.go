@@ -311,3 +311,10 @@ func (s *sending) resumption(run *runlane.Run, at time.Time) (*lane.AppendComman
 	}
 	return s.rt.resumption(run, at, s.actor, &runlane.RunResumed{By: by, Name: s.name, ID: s.id})
 }
+
+// Signal sends a signal to another run.
+func (x *execution) Signal(
+	ctx context.Context, id runlane.RunID, value runlane.SignalValue, options *runlane.SignalOptions,
+) error {
+	return x.rt.Signal(ctx, id, value, x.asWorker(options))
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"strings"
 	"time"
 
@@ -249,4 +250,36 @@ func (v *verdict) look() *lane.Look {
 		return nil
 	}
 	return look
+}
+
+// panicText is the value that a handler panicked with, as the cause of the attempt's failure.
+type panicText struct{ text string }
+
+// Error is the text.
+func (e *panicText) Error() string { return e.text }
+
+// texts are those of the runtime, and what the task says.
+func (x *execution) texts() errorTexts {
+	texts := x.rt.texts
+	texts.whole = x.handler.Task.ErrorMessages
+	return texts
+}
+
+// panicError puts the value into the run only where it cannot quote user data (the Go runtime's faults) or where texts
+// are kept.
+func (x *execution) panicError(value any, stack []byte) error {
+	message := "The handler panicked."
+	if fault, ok := value.(runtime.Error); ok {
+		_ = caught(func() { message = "The handler panicked: " + fault.Error() }) // the value may only claim to be one
+	}
+	e := &runlane.Error{
+		Code:    runlane.ErrTaskPanicked,
+		Message: message,
+		RunID:   x.started.ID,
+		Meta:    map[string]string{"stack": string(stack)},
+	}
+	if x.texts() != (errorTexts{}) {
+		e.Cause = &panicText{fmt.Sprintf("The handler panicked: %v", value)}
+	}
+	return e
 }

@@ -112,3 +112,85 @@ func (s *Store) claimSlot(
 	}
 	return slot, lost, err
 }
+
+// slotTries is how often a commit tries to get a slot when other commits took the chosen ones first.
+const slotTries = 4
+
+// acquire commits a reservation or a claim; a lost race is an outcome. choose is called for another slot when another
+// commit took the chosen one first; without choose, the run's own reservation is lost.
+func (s *Store) acquire(
+	ctx context.Context, c *rows.Change, choose func() (rows.SlotChange, bool, error),
+) (*lane.Acquisition, error) {
+	for try := 1; ; try++ {
+		commit, refused, err := s.commit(ctx, c)
+		switch {
+		case err != nil:
+			return nil, err
+		case refused == nil:
+			return &lane.Acquisition{Outcome: lane.Acquired, Commit: commit}, nil
+		case !refused.OnlySlots():
+			if c.Slot.Put != nil {
+				s.offers.again(c.Before.Partition(), c.Slot.Put.Number())
+			}
+			return &lane.Acquisition{Outcome: lane.LostSequence}, nil
+		case choose == nil:
+			return &lane.Acquisition{Outcome: lane.LostReservation}, nil
+		}
+		slot, ok := rows.SlotChange{}, false
+		if try < slotTries {
+			if slot, ok, err = choose(); err != nil {
+				return nil, err
+			}
+		}
+		if !ok {
+			return s.refuse(ctx, c.Before, lane.LostCapacity)
+		}
+		c.Slot = slot
+	}
+}
+
+// refuse reports that no slot is available. A run whose queue is full is marked as waiting for a slot: its wakeup is
+// acknowledged, and a marker from before the queue got its limit may lie hours ahead. Two kinds of runs keep their
+// marker:
+//
+//   - a running run, so that the end of its lease is found;
+//   - a run whose latest wakeup is a dead letter: it waits for an operator, and this wakeup is an older one.
+func (s *Store) refuse(ctx context.Context, r *rows.Run, lost lane.Outcome) (*lane.Acquisition, error) {
+	since, ok := r.DispatchableAt()
+	if ok && lost == lane.LostCapacity && r.State() != runlane.StatusRunning && r.Marker().Kind != rows.DeadLetter {
+		if err := s.moveMarker(ctx, r, rows.Marker{Kind: rows.Slotless, At: since}); err != nil {
+			return nil, err
+		}
+	}
+	return &lane.Acquisition{Outcome: lost}, nil
+}
+
+// HeartbeatRunLease implements lane.Storage.
+func (s *Store) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatCommand) (*lane.Commit, error) {
+	if c.Projected == nil {
+		return nil, c.Validate()
+	}
+	if token := heartbeatToken(c); token != "" {
+		return s.AppendRunEvents(ctx, &lane.AppendCommand{Transition: c.Transition, LeaseToken: token})
+	}
+	if _, err := s.expected(ctx, &c.Transition); err != nil {
+		return nil, err
+	}
+	return nil, &runlane.Error{
+		Code:    runlane.ErrContractViolation,
+		RunID:   c.Projected.ID,
+		Message: "a heartbeat is one run.lease_heartbeat under the token of its run",
+	}
+}
+
+// heartbeatToken is the token of a command that is a heartbeat and nothing else.
+func heartbeatToken(c *lane.HeartbeatCommand) string {
+	if len(c.Events) != 1 {
+		return ""
+	}
+	beat, ok := c.Events[0].Body.(*runlane.RunLeaseHeartbeat)
+	if !ok || beat == nil || beat.Lease.Token != c.Projected.Lease.Token {
+		return ""
+	}
+	return beat.Lease.Token
+}

@@ -153,3 +153,17 @@ func (s *Store) Start(ctx context.Context) error {
 
 // Stats are the requests and capacity units since New.
 func (s *Store) Stats() Stats { return s.meter.Stats() }
+
+// CheckOutput implements lane.OutputChecker.
+func (s *Store) CheckOutput(run runlane.RunID, output []byte) error {
+	if len(output) <= rows.MaxOutputBytes {
+		return nil
+	}
+	_, _, err := rows.PutOutput(run, output)
+	return err
+}
+
+// CheckPayload implements lane.OutputChecker.
+func (s *Store) CheckPayload(run runlane.RunID, payload []byte) error {
+	return rows.CheckPayload(run, payload)
+}

@@ -80,6 +80,128 @@ func Build(c *Change) (*Built, error) {
 	return b, err
 }
 
+// addRun adds the run item after the change, and returns the separate items that its payload and its output need.
+func (b *Built) addRun(c *Change) (bulk []Bulk, err error) {
+	run := Projected(c.Transition, c.Before)
+	if bulk, err = run.placeBulk(c.Transition); err != nil {
+		return nil, err
+	}
+	run.latestDelivery(c)
+	b.Slot = c.settleSlot(run)
+	if c.Signal != nil {
+		run.Signals = c.Signal.Signal.Number
+	}
+	c.mark(run)
+	if err := run.Marshal(); err != nil {
+		return nil, err
+	}
+	write := item.Write{After: run.Raw, Condition: item.Absent}
+	if c.Before != nil {
+		keepUnknown(run.Raw, c.Before.Raw)
+		write.Before, write.Condition = c.Before.Raw, c.expected()
+	}
+	b.Run, b.Writes = run, append(b.Writes, write)
+	return bulk, nil
+}
+
+// Projected is the item after a transition, except for payload, output, delivery and index attributes, which it takes
+// from before. before is nil for a creation.
+func Projected(t *lane.Transition, before *Run) *Run {
+	run := t.Projected
+	r := &Run{
+		PK:                RunPK(t.Key()),
+		SK:                RunSK,
+		Sequence:          run.EventSequence,
+		Status:            string(run.Status),
+		Task:              string(run.TaskID),
+		Queue:             string(run.Queue),
+		CreatedAt:         ToMillis(run.CreatedAt),
+		UpdatedAt:         ToMillis(run.UpdatedAt),
+		RunAt:             ToMillis(run.RunAt),
+		StartedAt:         ToMillis(run.StartedAt),
+		FinishedAt:        ToMillis(run.FinishedAt),
+		DispatchedAt:      ToMillis(run.DispatchedAt),
+		DispatchExpiresAt: ToMillis(run.DispatchExpiresAt),
+		Attempts:          run.Counters.Attempts,
+		Failures:          run.Counters.Failures,
+		Retries:           run.Counters.Retries,
+		Releases:          run.Counters.Releases,
+		LeaseToken:        run.Lease.Token,
+		LeaseWorker:       run.Lease.WorkerID,
+		LeaseUntil:        ToMillis(run.Lease.ExpiresAt),
+		ConcurrencyKey:    run.ConcurrencyKey,
+		IdempotencyKey:    run.IdempotencyKey,
+		Retention:         storedRetention(run.Retention),
+		SingletonKey:      run.SingletonKey,
+		Trace:             run.TraceCarrier,
+		Meta:              run.Meta,
+	}
+	r.keepSource(&run.Source)
+	r.keepFailure(t, before)
+	r.keepWait(run.Waiting)
+	if before != nil {
+		r.Payload, r.PayloadPlace = before.Payload, before.PayloadPlace
+		r.Output, r.OutputPlace = before.Output, before.OutputPlace
+		r.Signals, r.Calls = before.Signals, before.Calls
+	}
+	return r
+}
+
+// addLog adds the commit's log item.
+func (b *Built) addLog(c *Change) (err error) {
+	if b.Log, err = c.buildLog(); err != nil {
+		return err
+	}
+	for i := range b.Log.Deliveries {
+		b.ids = append(b.ids, OutboxID(c.Projected.ID, c.ExpectedSequence+1, i))
+	}
+	b.Proof = b.Log.proof()
+	raw, err := Marshal(b.Log)
+	b.Writes = append(b.Writes, item.Write{After: raw, Condition: item.Absent})
+	return err
+}
+
+// buildLog makes the commit's log item with the delivery rows of its events.
+func (c *Change) buildLog() (*Log, error) {
+	events, err := encodeEvents(c.Transition)
+	if err != nil {
+		return nil, err
+	}
+	log := &Log{PK: RunPK(c.Key()), SK: LogSK(c.ExpectedSequence + 1), Commit: c.ID, Events: events}
+	for _, e := range c.Events {
+		request, ok := e.Body.(*runlane.RunDeliveryRequested)
+		if !ok {
+			continue
+		}
+		row := newDelivery(&request.Delivery, c, ToMillis(e.OccurredAt))
+		if c.FirstSent != 0 { // redeliveries grow apart from there
+			row.FirstSent = c.FirstSent
+		}
+		if row.State() == lane.OutboxPending && row.AvailableAt <= ToMillis(e.OccurredAt) {
+			log.Relay = "1"
+		}
+		log.Deliveries = append(log.Deliveries, row)
+	}
+	return log, nil
+}
+
+func newDelivery(d *runlane.Delivery, c *Change, occurredAt Millis) Delivery {
+	row := Delivery{
+		Status:      string(lane.OutboxPending),
+		AvailableAt: ToMillis(d.AvailableAt),
+		RequestedAt: ToMillis(d.RequestedAt),
+		Group:       c.Projected.ConcurrencyKey,
+		Trace:       c.Projected.TraceCarrier,
+	}
+	switch due := row.AvailableAt <= occurredAt; {
+	case c.Initial.Published && due:
+		row.Status, row.Published, row.FirstSent = string(lane.OutboxPublished), occurredAt, occurredAt
+	case !c.Initial.ClaimUntil.IsZero() && due:
+		row.Status, row.ClaimUntil, row.Token = string(lane.OutboxClaimed), ToMillis(c.Initial.ClaimUntil), c.ClaimToken
+	}
+	return row
+}
+
 // put adds owners, payload and output.
 func (b *Built) put(c *Change, bulk []Bulk) error {
 	for _, owner := range c.Owners {

@@ -107,61 +107,6 @@ func (d *Delivery) Message(key lane.RunKey, queue runlane.QueueName, id string) 
 	return m
 }
 
-// addLog adds the commit's log item.
-func (b *Built) addLog(c *Change) (err error) {
-	if b.Log, err = c.buildLog(); err != nil {
-		return err
-	}
-	for i := range b.Log.Deliveries {
-		b.ids = append(b.ids, OutboxID(c.Projected.ID, c.ExpectedSequence+1, i))
-	}
-	b.Proof = b.Log.proof()
-	raw, err := Marshal(b.Log)
-	b.Writes = append(b.Writes, item.Write{After: raw, Condition: item.Absent})
-	return err
-}
-
-// buildLog makes the commit's log item with the delivery rows of its events.
-func (c *Change) buildLog() (*Log, error) {
-	events, err := encodeEvents(c.Transition)
-	if err != nil {
-		return nil, err
-	}
-	log := &Log{PK: RunPK(c.Key()), SK: LogSK(c.ExpectedSequence + 1), Commit: c.ID, Events: events}
-	for _, e := range c.Events {
-		request, ok := e.Body.(*runlane.RunDeliveryRequested)
-		if !ok {
-			continue
-		}
-		row := newDelivery(&request.Delivery, c, ToMillis(e.OccurredAt))
-		if c.FirstSent != 0 { // redeliveries grow apart from there
-			row.FirstSent = c.FirstSent
-		}
-		if row.State() == lane.OutboxPending && row.AvailableAt <= ToMillis(e.OccurredAt) {
-			log.Relay = "1"
-		}
-		log.Deliveries = append(log.Deliveries, row)
-	}
-	return log, nil
-}
-
-func newDelivery(d *runlane.Delivery, c *Change, occurredAt Millis) Delivery {
-	row := Delivery{
-		Status:      string(lane.OutboxPending),
-		AvailableAt: ToMillis(d.AvailableAt),
-		RequestedAt: ToMillis(d.RequestedAt),
-		Group:       c.Projected.ConcurrencyKey,
-		Trace:       c.Projected.TraceCarrier,
-	}
-	switch due := row.AvailableAt <= occurredAt; {
-	case c.Initial.Published && due:
-		row.Status, row.Published, row.FirstSent = string(lane.OutboxPublished), occurredAt, occurredAt
-	case !c.Initial.ClaimUntil.IsZero() && due:
-		row.Status, row.ClaimUntil, row.Token = string(lane.OutboxClaimed), ToMillis(c.Initial.ClaimUntil), c.ClaimToken
-	}
-	return row
-}
-
 // storedEvent is an event as stored: the header in short, without what the key says, and the body as package runlane
 // writes it.
 type storedEvent struct {
