@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,17 +16,6 @@ import (
 
 // bulkParallel is how many runs a bulk call changes at once.
 const bulkParallel = 8
-
-var (
-	// cancellable leaves out runs whose cancellation was requested already. A filter may name them; they are skipped.
-	cancellable = slices.DeleteFunc(runlane.Statuses(), func(s runlane.Status) bool {
-		return s.Terminal() || s == runlane.StatusCancellationRequested
-	})
-	ownedStatuses    = []runlane.Status{runlane.StatusRunning, runlane.StatusCancellationRequested}
-	activeStatuses   = append(slices.Clone(cancellable), runlane.StatusCancellationRequested)
-	terminalStatuses = slices.DeleteFunc(runlane.Statuses(), runlane.Status.Active)
-	failedStatuses   = []runlane.Status{runlane.StatusFailed}
-)
 
 // CancelAll cancels all active runs that match, each as [Runs.Cancel] does, at most Cap in one call. Runs that ended
 // meanwhile, or whose cancellation was requested already, are skipped. A filter that names a terminal status is
@@ -233,14 +221,6 @@ func bulkEach(
 	_ = group.Wait() // errors are in the result
 	return result
 }
-
-// movedOn reports an error which says that the run is no longer as the list said: it ended, or it is gone.
-func movedOn(err error) bool {
-	return isNotFound(err) || errors.Is(err, errMovedOn)
-}
-
-// errMovedOn is the cause of a refusal because of the run's state, not because of the caller's arguments.
-var errMovedOn = errors.New("the run is in another state")
 
 func (b *BulkResult) fail(id runlane.RunID, err error) {
 	if len(b.Failed) >= maxFailed {

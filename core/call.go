@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core/internal/origin"
 	"github.com/runlane/runlane-go/lane"
@@ -19,10 +17,6 @@ import (
 const (
 	// callChunk is how many called runs are read at once.
 	callChunk = 100
-	// callLook is when a run looks again for runs that no one tells it of: they were there before their call.
-	callLook = time.Minute
-	// callLookMax bounds how rarely a run looks again that waits for more calls than a suspension can depend on.
-	callLookMax = time.Hour
 )
 
 // calling is a call on its way to its answer.
@@ -61,16 +55,6 @@ func (rt *Runtime) CallRuns(ctx context.Context, request runlane.CallRequest) ([
 		runs[i], err = rt.Wait(ctx, ids[i])
 		return err
 	})
-}
-
-// inParallel does n things, some at once, and returns the first error.
-func inParallel(n int, do func(i int) error) error {
-	var group errgroup.Group
-	group.SetLimit(tickParallel)
-	for i := range n {
-		group.Go(func() error { return do(i) })
-	}
-	return group.Wait()
 }
 
 // prepare encodes the payloads and refuses what can be no call, before anything is read or written.
@@ -314,15 +298,6 @@ func (c *calling) make(ctx context.Context, places []int) (existing bool, err er
 		return err
 	})
 	return existing, err
-}
-
-// callSource is where the runs of a call come from.
-func callSource(parent *runlane.Run, call string) runlane.Source {
-	source := runlane.Source{Type: runlane.SourceCall, RunID: parent.ID, Call: call, CreatedAt: parent.CreatedAt}
-	if parent.Source.Type == runlane.SourceCall {
-		source.Depth = parent.Source.Depth + 1
-	}
-	return source
 }
 
 // tooDeep refuses a call by a run that has too many called ones above it: calls that go round would make runs without

@@ -88,7 +88,7 @@ func (rt *Runtime) mergeTasks(ctx context.Context) error {
 	}
 	faults := make([]error, len(puts))
 	group := errgroup.Group{}
-	group.SetLimit(tickParallel)
+	group.SetLimit(parallel)
 	for i := range puts {
 		group.Go(func() error {
 			faults[i] = c.stored.PutTask(ctx, &lane.PutTaskCommand{Environment: rt.environment, Record: puts[i]})

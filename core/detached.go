@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// afterCommitTime bounds each call that follows a commit and must not fail or delay its caller for long.
+const afterCommitTime = 5 * time.Second
+
 // detachedContext is context.WithTimeout(context.WithoutCancel(parent), limit), except that its timer is made only when
 // Done is called: every run needs several, and an adapter in memory never calls it. Begin it with start and end it with
 // stop.

@@ -8,6 +8,12 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
+const (
+	// Wait asks again after waitFirst, then at growing distance up to waitLast.
+	waitFirst = 10 * time.Millisecond
+	waitLast  = 5 * time.Second
+)
+
 // ends wakes those that wait in this process for what it ends itself. The zero value is ready; safe for concurrent use.
 type ends struct {
 	mu      sync.Mutex

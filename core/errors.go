@@ -120,3 +120,11 @@ func namedOption(option string, err error) error {
 }
 
 func asError(err error) (*runlane.Error, bool) { return fail.As(err) }
+
+// movedOn reports an error which says that the run is no longer as the list said: it ended, or it is gone.
+func movedOn(err error) bool {
+	return isNotFound(err) || errors.Is(err, errMovedOn)
+}
+
+// errMovedOn is the cause of a refusal because of the run's state, not because of the caller's arguments.
+var errMovedOn = errors.New("the run is in another state")

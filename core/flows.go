@@ -3,7 +3,6 @@ package core
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -389,48 +388,3 @@ func (h flowHost) Cancel(ctx context.Context, by flow.By, id runlane.RunID) erro
 
 // Ended implements flow.Host.
 func (h flowHost) Ended(id runlane.FlowID) { h.rt.ends.tell(endOf{flow: id}) }
-
-// tendEvery is how often a runtime looks for flows to tend: their makers and cancellers do what is to be done, so it is
-// no work of every tick.
-const tendEvery = 10 * time.Minute
-
-// tendFlows is the part of a tick that concerns flows as a whole: of the first one of a runtime, and of later ones from
-// time to time.
-func (t *tick) tendFlows(ctx context.Context) (result StageResult) {
-	now := t.rt.world.Now()
-	last := t.rt.tended.Load()
-	if last != nil && now.Sub(*last) < tendEvery {
-		return result
-	}
-	defer func() {
-		if result.Err == nil && !result.More && ctx.Err() == nil {
-			t.rt.tended.Store(&now)
-		}
-	}()
-	q := lane.FlowQuery{
-		PageQuery: lane.PageQuery{Environment: t.rt.environment, Limit: t.limit},
-		Before:    t.rt.now().Add(time.Millisecond),
-	}
-	for { // flows that fail, or have nothing left to do, do not hide those behind them
-		page, err := t.rt.storage().ListFlows(ctx, &q)
-		if err != nil {
-			result.Err = errors.Join(result.Err, err)
-			return result
-		}
-		for i := range page.Items {
-			done, err := t.rt.flows.Tend(ctx, page.Items[i].ID)
-			switch {
-			case err != nil:
-				result.Failed++
-				result.Err = errors.Join(result.Err, err)
-			case done:
-				result.Done++
-			}
-		}
-		q.After = page.Next
-		if page.Next == "" || result.Done >= t.limit || result.Failed >= failuresOfALimit*t.limit || ctx.Err() != nil {
-			result.More = page.Next != "" && result.Done > 0
-			return result
-		}
-	}
-}

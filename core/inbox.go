@@ -92,3 +92,22 @@ func answerOf(request *runlane.WaitRequest, mail *lane.Mail) (answer runlane.Wai
 	}
 	return answer, len(signals) > 0 && !request.All || len(signals) == len(request.Names)
 }
+
+// keptAnswer is the record of an answer.
+type keptAnswer struct {
+	runlane.WaitAnswer
+	// Missing are the names of signals that did not come in time. They answer no other wait.
+	Missing []string `json:"missing,omitempty"`
+}
+
+// answerRefs are an answer whose bodies together are too large for a record: signals stay beside their run as long as
+// it does. A program that does not know it cannot decode it, and leaves the run to one that does.
+type answerRefs struct {
+	Signals  map[string]string `json:"signals"` // ids by name
+	TimedOut bool              `json:"timedOut,omitempty"`
+	Missing  []string          `json:"missing,omitempty"`
+}
+
+func waitInvalid(format string, args ...any) error {
+	return invalidInput("see runlane.WaitOptions", format, args...)
+}

@@ -49,7 +49,7 @@ func commitReserve(left time.Duration) time.Duration {
 func (rt *Runtime) CheckInvocation(invocation time.Duration, bindings ...runlane.QueueName) error {
 	var faults []error
 	for _, d := range rt.definitions {
-		binding, _ := lane.CarrierOf(rt.Lane().Transport, d.Queue.Name)
+		binding, _ := lane.CarrierOf(rt.lane.Transport, d.Queue.Name)
 		if len(bindings) > 0 && !slices.Contains(bindings, binding) {
 			continue
 		}

@@ -17,7 +17,6 @@ const (
 	attrWorkerID = "worker_id"
 	attrCode     = "code"
 	attrError    = "error"
-	attrStage    = "stage"
 )
 
 // logRun is a warning about one run.

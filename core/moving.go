@@ -94,8 +94,17 @@ func (h moveHost) Resume(ctx context.Context, run *runlane.Run, body *runlane.Ru
 func (h moveHost) Ordered(queue runlane.QueueName) bool { return h.rt.ordered(queue) }
 
 // OrderedInUse implements move.Host.
-func (h moveHost) OrderedInUse(ctx context.Context) ([]runlane.QueueName, error) {
-	return h.rt.orderedInUse(ctx)
+func (h moveHost) OrderedInUse(ctx context.Context) (names []runlane.QueueName, err error) {
+	if h.rt.orders == nil {
+		return nil, nil
+	}
+	states, err := h.rt.Queues().InUse(ctx)
+	for i := range states {
+		if states[i].Ordered {
+			names = append(names, states[i].Queue.Name)
+		}
+	}
+	return names, err
 }
 
 // SupportsFlows implements move.Host.

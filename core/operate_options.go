@@ -95,6 +95,17 @@ const (
 	metaReason = "runlane.reason"
 )
 
+var (
+	// cancellable leaves out runs whose cancellation was requested already. A filter may name them; they are skipped.
+	cancellable = slices.DeleteFunc(runlane.Statuses(), func(s runlane.Status) bool {
+		return s.Terminal() || s == runlane.StatusCancellationRequested
+	})
+	ownedStatuses    = []runlane.Status{runlane.StatusRunning, runlane.StatusCancellationRequested}
+	activeStatuses   = append(slices.Clone(cancellable), runlane.StatusCancellationRequested)
+	terminalStatuses = slices.DeleteFunc(runlane.Statuses(), runlane.Status.Active)
+	failedStatuses   = []runlane.Status{runlane.StatusFailed}
+)
+
 // check names the option in the error: what is the name of the options' type.
 func (f *RunFilter) check(what string) error {
 	for _, id := range [...]struct {

@@ -97,20 +97,6 @@ func owned(id runlane.RunID) error {
 	}
 }
 
-// orderedInUse are the ordered queues that this program or a stored task names.
-func (rt *Runtime) orderedInUse(ctx context.Context) (names []runlane.QueueName, err error) {
-	if rt.orders == nil {
-		return nil, nil
-	}
-	states, err := rt.Queues().InUse(ctx)
-	for i := range states {
-		if states[i].Ordered {
-			names = append(names, states[i].Queue.Name)
-		}
-	}
-	return names, err
-}
-
 // inAnyOrder refuses ordered queues to those who ask the storage for runs.
 func (rt *Runtime) inAnyOrder(what string, queues ...runlane.QueueName) error {
 	for _, name := range queues {

@@ -239,3 +239,20 @@ func override(given, computed string) string {
 	}
 	return computed
 }
+
+// creation is everything that one creating commit needs, in one allocation.
+type creation struct {
+	command   lane.AppendCommand
+	events    [2]runlane.Event
+	created   runlane.RunCreated
+	requested runlane.RunDeliveryRequested
+}
+
+// callSource is where the runs of a call come from.
+func callSource(parent *runlane.Run, call string) runlane.Source {
+	source := runlane.Source{Type: runlane.SourceCall, RunID: parent.ID, Call: call, CreatedAt: parent.CreatedAt}
+	if parent.Source.Type == runlane.SourceCall {
+		source.Depth = parent.Source.Depth + 1
+	}
+	return source
+}

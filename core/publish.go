@@ -13,10 +13,6 @@ import (
 )
 
 const (
-	// outboxClaim is how long the rows that this process publishes belong to it.
-	outboxClaim = runlane.DefaultOutboxClaim
-	// afterCommitTime bounds each call that follows a commit and must not fail or delay its caller for long.
-	afterCommitTime = 5 * time.Second
 	// publishBatch is how many rows are claimed, sent and marked together, well within outboxClaim.
 	publishBatch = 100
 	// rowTime is what each further row adds to afterCommitTime: a slow storage takes longer for a hundred marks.
@@ -26,6 +22,12 @@ const (
 	// publishBackoffMax caps the time between two tries to publish; the first is publishBackoffBase.
 	publishBackoffMax  = 5 * time.Minute
 	publishBackoffBase = time.Second
+	// queuedPatience leaves runs alone whose wakeup is surely on its way; shortWaitPatience does so for a delayed
+	// wakeup.
+	queuedPatience    = time.Minute
+	shortWaitPatience = 30 * time.Second
+	// aheadTime is how far before it is due a long wait gets its delayed wakeup: more than the distance of two ticks.
+	aheadTime = 70 * time.Second
 )
 
 // PublishWakeups claims and publishes only these outbox rows, as far as they are due: it is what a relay does. Rows

@@ -2,16 +2,9 @@ package core
 
 import (
 	"context"
-	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
-)
-
-const (
-	// Wait asks again after waitFirst, then at growing distance up to waitLast.
-	waitFirst = 10 * time.Millisecond
-	waitLast  = 5 * time.Second
 )
 
 // Runs is the operator's view of runs. Stateless: get one with [Runtime.Runs] when you need it.

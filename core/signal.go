@@ -318,3 +318,15 @@ func (x *execution) Signal(
 ) error {
 	return x.rt.Signal(ctx, id, value, x.asWorker(options))
 }
+
+// asWorker are options of a signal whose sender, unless one is given, is the worker.
+func (x *execution) asWorker(options *runlane.SignalOptions) *runlane.SignalOptions {
+	given := runlane.SignalOptions{}
+	if options != nil {
+		given = *options
+	}
+	if given.Actor == (runlane.Actor{}) {
+		given.Actor = x.actor()
+	}
+	return &given
+}

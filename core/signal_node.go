@@ -69,15 +69,3 @@ func (x *execution) SignalNode(
 ) error {
 	return x.rt.SignalNode(ctx, node, value, x.asWorker(options))
 }
-
-// asWorker are options of a signal whose sender, unless one is given, is the worker.
-func (x *execution) asWorker(options *runlane.SignalOptions) *runlane.SignalOptions {
-	given := runlane.SignalOptions{}
-	if options != nil {
-		given = *options
-	}
-	if given.Actor == (runlane.Actor{}) {
-		given.Actor = x.actor()
-	}
-	return &given
-}

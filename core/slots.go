@@ -135,3 +135,118 @@ func lostSlot(run *runlane.Run, outcome lane.Outcome) error {
 		Retryable: true,
 	}
 }
+
+// reservationMax ends the doubling of reservations that no worker claimed.
+const reservationMax = time.Hour
+
+func dispatchTimeout(q runlane.Queue) time.Duration {
+	if q.DispatchTimeout > 0 {
+		return q.DispatchTimeout
+	}
+	return runlane.DefaultDispatchTimeout
+}
+
+// reservationTime is how long a slot is kept for the run's worker. After a reservation that ended unclaimed the next is
+// twice as long: otherwise a wakeup that always takes a little longer would never find its slot. No count is kept,
+// because the run says when the last reservation began and ended.
+func reservationTime(run *runlane.Run, q runlane.Queue, at time.Time) time.Duration {
+	timeout := dispatchTimeout(q)
+	if !lane.ReservationExpired(run, at) {
+		return timeout
+	}
+	doubled := 2 * run.DispatchExpiresAt.Sub(run.DispatchedAt)
+	return max(timeout, min(doubled, reservationMax))
+}
+
+// reserve reserves a slot for the run and asks for a wakeup, in one commit. This process publishes the wakeup's row. An
+// outcome other than lane.Acquired means that a race was lost.
+func (rt *Runtime) reserve(ctx context.Context, run *runlane.Run, at time.Time) (*lane.Acquisition, error) {
+	queue := rt.policy(run.Queue)
+	events := []runlane.Event{{
+		RunID:       run.ID,
+		Environment: rt.environment,
+		OccurredAt:  at,
+		Actor:       runlane.SystemActor,
+		Body: &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
+			Environment:       rt.environment,
+			RunID:             run.ID,
+			Queue:             run.Queue,
+			AvailableAt:       at,
+			RequestedAt:       at,
+			DispatchExpiresAt: at.Add(reservationTime(run, queue, at)),
+		}},
+	}}
+	transition, err := rt.transition(run, events)
+	if err != nil {
+		return nil, err
+	}
+	return rt.storage().ReserveRunDispatch(ctx, &lane.ReserveCommand{
+		Transition: transition, At: at, Outbox: lane.InitialOutbox{ClaimUntil: at.Add(outboxClaim)},
+	})
+}
+
+// reserveAndPublish reserves a slot for a run and sends its wakeup. lost is true when another process moved the run on.
+func (rt *Runtime) reserveAndPublish(ctx context.Context, run *runlane.Run, at time.Time) (lost bool, err error) {
+	got, err := rt.reserve(ctx, run, at)
+	switch {
+	case err != nil:
+		return false, err
+	case got.Outcome == lane.Acquired:
+		return false, rt.publishCommitted(ctx, got.Commit.Outbox).Err
+	default:
+		return got.Outcome != lane.LostCapacity, nil
+	}
+}
+
+// reserveFreed reserves a slot for a run that was just made without one: a process that freed a slot meanwhile may not
+// have seen the run waiting. Best effort, as handOver.
+func (rt *Runtime) reserveFreed(ctx context.Context, run *runlane.Run) {
+	if !rt.policy(run.Queue).Bounded() {
+		return
+	}
+	limited := afterCommit(ctx)
+	defer limited.stop()
+	if _, err := rt.reserveAndPublish(limited, run, rt.now()); err != nil {
+		rt.logRun(ctx, run, "no slot was reserved for the new run; the tick reserves one", err)
+	}
+}
+
+// giveBackSlot frees the slot of a run that this process cannot execute, for the next one. Only a reservation that
+// follows an unclaimed one is given back: by then a process that can execute the run has had its time, and a run that no
+// one can execute would hold up its queue for an hour. The run itself does not change: until its reservation's end no
+// other slot is reserved for it. Best effort: time ends the reservation otherwise.
+func (d *delivery) giveBackSlot(ctx context.Context, run *runlane.Run, at time.Time, why error) {
+	rt, queue := d.rt, d.rt.policy(run.Queue)
+	if !d.byWakeup || !queue.Bounded() || !lane.ReservationActive(run, at) || !d.cannot(run, why) ||
+		run.DispatchExpiresAt.Sub(run.DispatchedAt) <= dispatchTimeout(queue) {
+		return
+	}
+	released, err := rt.storage().ReleaseRunDispatch(ctx, &lane.ReleaseDispatchCommand{
+		RunKey:    lane.RunKey{Environment: rt.environment, RunID: run.ID},
+		ExpiresAt: run.DispatchExpiresAt,
+		At:        at,
+	})
+	if err != nil {
+		rt.logRun(ctx, run, "the slot of a run that cannot be executed here was not given back; time frees it", err)
+	}
+	if released {
+		rt.handOver(ctx, run)
+	}
+}
+
+// cannot reports that no delivery to this process would be executed. A process that leaves the queue alone knows nothing
+// about its runs.
+func (d *delivery) cannot(run *runlane.Run, why error) bool {
+	return d.takes(run) == nil && (errors.Is(why, runlane.ErrTaskNotFound) ||
+		errors.Is(why, runlane.ErrPayloadUnreadable) || errors.Is(why, runlane.ErrConfigurationInvalid))
+}
+
+// waitsForSlot reports a run for which a slot may be reserved: due, and without a slot. The tick recovers a running
+// one.
+func waitsForSlot(run *runlane.Run, at time.Time) bool {
+	if run.Status == runlane.StatusRunning || lane.ReservationActive(run, at) {
+		return false
+	}
+	due, ok := lane.RunnableAt(run)
+	return ok && !at.Before(due)
+}

@@ -103,26 +103,11 @@ func opened(x *execution, kept *runlane.StepRecord, into any) error {
 	return nil
 }
 
-// keptAnswer is the record of an answer.
-type keptAnswer struct {
-	runlane.WaitAnswer
-	// Missing are the names of signals that did not come in time. They answer no other wait.
-	Missing []string `json:"missing,omitempty"`
-}
-
 // missingOf are the names of a wait that no signal answered.
 func missingOf(request *runlane.WaitRequest, answer *runlane.WaitAnswer) []string {
 	return slices.DeleteFunc(slices.Clone(request.Names), func(name string) bool {
 		return slices.ContainsFunc(answer.Signals, func(s runlane.ReceivedSignal) bool { return s.Name == name })
 	})
-}
-
-// answerRefs are an answer whose bodies together are too large for a record: signals stay beside their run as long as
-// it does. A program that does not know it cannot decode it, and leaves the run to one that does.
-type answerRefs struct {
-	Signals  map[string]string `json:"signals"` // ids by name
-	TimedOut bool              `json:"timedOut,omitempty"`
-	Missing  []string          `json:"missing,omitempty"`
 }
 
 func referTo(answer *keptAnswer) *answerRefs {
@@ -189,10 +174,6 @@ func (x *execution) checkWait(request *runlane.WaitRequest) error {
 			runlane.FormatDuration(runlane.MaxReleaseDelay))
 	}
 	return nil
-}
-
-func waitInvalid(format string, args ...any) error {
-	return invalidInput("see runlane.WaitOptions", format, args...)
 }
 
 // waiting is what the call waits for.

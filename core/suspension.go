@@ -9,6 +9,13 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
+const (
+	// callLook is when a run looks again for runs that no one tells it of: they were there before their call.
+	callLook = time.Minute
+	// callLookMax bounds how rarely a run looks again that waits for more calls than a suspension can depend on.
+	callLookMax = time.Hour
+)
+
 // suspension is what the calls of an attempt wait for. Several goroutines of a handler may wait at once: the release
 // carries all of it, and any of it resumes the run.
 type suspension struct {

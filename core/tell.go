@@ -173,23 +173,3 @@ func (rt *Runtime) telling(ctx context.Context, run *runlane.Run) (*lane.TellCom
 func waitsForCall(w *runlane.Waiting, name string) bool {
 	return w.Has(runlane.WaitingAnything) || w.Has(runlane.WaitingChildren) && slices.Contains(w.Names, name)
 }
-
-// tellEnds tells ends that no process has told.
-func (t *tick) tellEnds(ctx context.Context) StageResult {
-	if !t.rt.storage().Capabilities().SuspendsRuns {
-		return StageResult{}
-	}
-	list := func(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
-		return t.rt.storage().ListRunsToTell(ctx, q)
-	}
-	result := t.paged(ctx, list, t.query(t.rt.now()), func(refs []lane.RunRef) StageResult {
-		runs, err := t.runs(ctx, refs)
-		if err != nil {
-			return StageResult{Err: err}
-		}
-		return t.each(ctx, runs, t.rt.tell)
-	})
-	flows := t.tendFlows(ctx)
-	result.add(flows)
-	return result
-}

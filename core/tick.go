@@ -14,12 +14,7 @@ const (
 	// defaultTickTime and defaultTickLimit bound a tick that was given no bounds.
 	defaultTickTime  = time.Minute
 	defaultTickLimit = 100
-	// queuedPatience leaves runs alone whose wakeup is surely on its way; shortWaitPatience does so for a delayed
-	// wakeup.
-	queuedPatience    = time.Minute
-	shortWaitPatience = 30 * time.Second
-	// aheadTime is how far before it is due a long wait gets its delayed wakeup: more than the distance of two ticks.
-	aheadTime  = 70 * time.Second
+	// aheadPages is how many pages of long waits a tick looks at.
 	aheadPages = 10
 	// failuresOfALimit, times the limit, bounds the runs of a stage that fail: the runs behind them get their turn, but
 	// not for ever.
@@ -27,8 +22,6 @@ const (
 	// backlogDepth is the depth of a queue above which a wakeup counts as late and not as lost, until maxBacklogWait.
 	backlogDepth   = 100
 	maxBacklogWait = 6 * time.Hour
-	// tickParallel is how many runs a stage writes to at once.
-	tickParallel = 8
 	// minTickRound is what must be left before the deadline for one more round.
 	minTickRound = 5 * time.Second
 )
@@ -142,23 +135,6 @@ func (t *tick) fireSchedules(ctx context.Context) StageResult {
 	return StageResult{Done: r.Done, Skipped: r.Skipped, Failed: r.Failed, More: r.More, Err: r.Err}
 }
 
-// tick is the state of one round.
-type tick struct {
-	rt       *Runtime
-	deadline time.Time
-	limit    int
-	result   *TickResult
-
-	scanning *lane.DueQuery // of the scan for two stages; nil before it began
-	scanned  bool           // that scan has enough, is at its end, or failed
-	due      []lane.RunRef  // what it found and no stage has dealt with yet
-	moreDue  bool
-
-	aside *queuesAside // queues that take no wakeups; of all rounds of one call
-
-	elsewhere int // runs of this stage that count in another one's result
-}
-
 // stage gives one stage its share of the time that is left.
 func (t *tick) stage(ctx context.Context, run func(context.Context) StageResult, share, shares int) StageResult {
 	left := t.deadline.Sub(t.rt.world.Now())
@@ -175,68 +151,6 @@ func (t *tick) stage(ctx context.Context, run func(context.Context) StageResult,
 		}
 	}
 	return result
-}
-
-func (t *tick) query(at time.Time) lane.DueQuery {
-	q := lane.DueQuery{
-		PageQuery: lane.PageQuery{Environment: t.rt.environment, Limit: t.limit},
-		At:        at,
-		Patience:  lane.Patience{Queued: queuedPatience},
-		Bounded:   t.rt.bounded,
-	}
-	if t.rt.delayed != nil {
-		q.Patience.ShortWait, q.Patience.Undelayed = shortWaitPatience, t.rt.undelayed
-	}
-	return q
-}
-
-// runs reads what a scan refers to, without payloads. A run that is gone is a stale row.
-func (t *tick) runs(ctx context.Context, refs []lane.RunRef) ([]*runlane.Run, error) {
-	if len(refs) == 0 {
-		return nil, nil
-	}
-	ids := make([]runlane.RunID, len(refs))
-	for i := range refs {
-		ids[i] = refs[i].RunID
-	}
-	return t.rt.storage().GetRuns(ctx, &lane.RunsQuery{Environment: t.rt.environment, IDs: ids, WithoutPayload: true})
-}
-
-// scanner is one of the storage's scans for due runs.
-type scanner func(context.Context, *lane.DueQuery) (*runlane.Page[lane.RunRef], error)
-
-// paged hands the rows of a scan to act, page after page, until act has done something with Limit of them, or there are
-// no more, or the stage's time is over. Earlier rows must not hide later ones, whether they are rows of other queues,
-// rows that other processes handled first, or rows that fail. A page without rows but with a cursor is not the end.
-func (t *tick) paged(
-	ctx context.Context, list scanner, q lane.DueQuery, act func([]lane.RunRef) StageResult,
-) (result StageResult) {
-	left := false // rows that this stage does not come to
-	t.elsewhere = 0
-	for {
-		page, err := list(ctx, &q)
-		if err != nil {
-			result.Err = errors.Join(result.Err, err)
-			return result
-		}
-		refs := page.Items
-		if room := t.limit - result.Done - t.elsewhere; len(refs) > room {
-			refs, left = refs[:room], true
-		}
-		before := result
-		if len(refs) > 0 {
-			result.add(act(refs))
-		}
-		if page.Next == "" || result.Done+t.elsewhere >= t.limit || result.Failed >= failuresOfALimit*t.limit ||
-			ctx.Err() != nil {
-			result.More = (left || page.Next != "") && (result.Done > 0 || result.Passed > 0)
-			return result
-		}
-		if result.passedSince(&before) {
-			result.Passed++
-		}
-		q.After = page.Next
-	}
 }
 
 // finalizeCancellations ends runs whose owner was asked to stop and is gone.
@@ -258,55 +172,6 @@ func (t *tick) finalizeCancellations(ctx context.Context) StageResult {
 			return err == nil, err
 		})
 	})
-}
-
-// scan finds as many due and recoverable runs as are enough for the two stages that deal with them. The second stage
-// continues where the first had no more time. The stage that meets a failure reports it.
-func (t *tick) scan(ctx context.Context, enough int) (passed int, err error) {
-	if t.scanning == nil {
-		q := t.query(t.rt.now())
-		t.scanning = &q
-		t.scanning.Without = t.aside.queues
-	}
-	for !t.scanned && ctx.Err() == nil {
-		t.scanning.Limit = enough - len(t.due)
-		page, err := t.rt.storage().ListRunsNeedingDelivery(ctx, t.scanning)
-		if err != nil {
-			t.scanned = ctx.Err() == nil
-			return passed, err
-		}
-		refs := t.known(page.Items)
-		t.due = append(t.due, refs...)
-		t.moreDue = page.Next != ""
-		t.scanned = len(t.due) >= enough || page.Next == ""
-		t.scanning.After = page.Next
-		if len(refs) == 0 && t.moreDue {
-			passed++
-		}
-	}
-	return passed, nil
-}
-
-// known drops runs of queues that are left to processes which know them, and notes these queues, so that the next scan
-// leaves them out.
-func (t *tick) known(refs []lane.RunRef) []lane.RunRef {
-	return slices.DeleteFunc(refs, func(ref lane.RunRef) bool {
-		if !t.rt.unknownHere(ref.Queue) {
-			return false
-		}
-		if !slices.Contains(t.aside.queues, ref.Queue) {
-			t.aside.queues = append(t.aside.queues, ref.Queue)
-		}
-		return true
-	})
-}
-
-// scanOn reads further than the scan has: from the beginning, but without the queues that turned out to take nothing.
-func (t *tick) scanOn() {
-	t.scanned, t.due = false, nil
-	if len(t.scanning.Without) != len(t.aside.queues) {
-		t.scanning.Without, t.scanning.After = t.aside.queues, ""
-	}
 }
 
 // failAbandoned ends runs at the bound and leaves the others to the next stage.
@@ -354,4 +219,69 @@ func (t *tick) failAbandoned(ctx context.Context) StageResult {
 	})
 	result.Passed += passed
 	return result
+}
+
+// tellEnds tells ends that no process has told.
+func (t *tick) tellEnds(ctx context.Context) StageResult {
+	if !t.rt.storage().Capabilities().SuspendsRuns {
+		return StageResult{}
+	}
+	list := func(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+		return t.rt.storage().ListRunsToTell(ctx, q)
+	}
+	result := t.paged(ctx, list, t.query(t.rt.now()), func(refs []lane.RunRef) StageResult {
+		runs, err := t.runs(ctx, refs)
+		if err != nil {
+			return StageResult{Err: err}
+		}
+		return t.each(ctx, runs, t.rt.tell)
+	})
+	flows := t.tendFlows(ctx)
+	result.add(flows)
+	return result
+}
+
+// tendEvery is how often a runtime looks for flows to tend: their makers and cancellers do what is to be done, so it is
+// no work of every tick.
+const tendEvery = 10 * time.Minute
+
+// tendFlows is the part of a tick that concerns flows as a whole: of the first one of a runtime, and of later ones from
+// time to time.
+func (t *tick) tendFlows(ctx context.Context) (result StageResult) {
+	now := t.rt.world.Now()
+	last := t.rt.tended.Load()
+	if last != nil && now.Sub(*last) < tendEvery {
+		return result
+	}
+	defer func() {
+		if result.Err == nil && !result.More && ctx.Err() == nil {
+			t.rt.tended.Store(&now)
+		}
+	}()
+	q := lane.FlowQuery{
+		PageQuery: lane.PageQuery{Environment: t.rt.environment, Limit: t.limit},
+		Before:    t.rt.now().Add(time.Millisecond),
+	}
+	for { // flows that fail, or have nothing left to do, do not hide those behind them
+		page, err := t.rt.storage().ListFlows(ctx, &q)
+		if err != nil {
+			result.Err = errors.Join(result.Err, err)
+			return result
+		}
+		for i := range page.Items {
+			done, err := t.rt.flows.Tend(ctx, page.Items[i].ID)
+			switch {
+			case err != nil:
+				result.Failed++
+				result.Err = errors.Join(result.Err, err)
+			case done:
+				result.Done++
+			}
+		}
+		q.After = page.Next
+		if page.Next == "" || result.Done >= t.limit || result.Failed >= failuresOfALimit*t.limit || ctx.Err() != nil {
+			result.More = page.Next != "" && result.Done > 0
+			return result
+		}
+	}
 }

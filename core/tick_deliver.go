@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -224,34 +222,4 @@ func (t *tick) flush(ctx context.Context) (result StageResult) {
 			return result
 		}
 	}
-}
-
-// each does the same to several runs at once and counts. A run that another process moved on, or whose slot it took
-// first, is Skipped. A run that needs nothing any more, a stale index row, is not counted.
-func (t *tick) each(
-	ctx context.Context, runs []*runlane.Run, do func(context.Context, *runlane.Run) (bool, error),
-) StageResult {
-	var mu sync.Mutex
-	var result StageResult
-	group := errgroup.Group{}
-	group.SetLimit(tickParallel)
-	for _, run := range runs {
-		group.Go(func() error {
-			done, err := do(ctx, run)
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case done:
-				result.Done++
-			case isConflict(err, runlane.ConflictEventSequence), isConflict(err, runlane.ConflictQueueCapacity):
-				result.Skipped++
-			case err != nil:
-				result.Failed++
-				result.Err = errors.Join(result.Err, err)
-			}
-			return nil
-		})
-	}
-	_ = group.Wait() // errors are in the result
-	return result
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
+// outboxClaim is how long the rows that this process publishes belong to it.
+const outboxClaim = runlane.DefaultOutboxClaim
+
 // transition projects events onto a run as it was read: what every command about an existing run carries.
 func (rt *Runtime) transition(run *runlane.Run, events []runlane.Event) (lane.Transition, error) {
 	projected, err := ProjectRunEvents(run, run.EventSequence, events...)

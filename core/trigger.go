@@ -301,14 +301,6 @@ func (rt *Runtime) createdEvent(p *plan, body *runlane.RunCreated) runlane.Event
 	}
 }
 
-// creation is everything that one creating commit needs, in one allocation.
-type creation struct {
-	command   lane.AppendCommand
-	events    [2]runlane.Event
-	created   runlane.RunCreated
-	requested runlane.RunDeliveryRequested
-}
-
 // createStarted commits a run that executes already.
 func (rt *Runtime) createStarted(ctx context.Context, p *plan, lease runlane.Lease) (*lane.Commit, error) {
 	created := rt.createdEvent(p, &runlane.RunCreated{})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/runlane/runlane-go"
 )
@@ -116,6 +117,9 @@ func newWorkerID(newID func(string) string) string {
 	return newID(host + "-" + strconv.Itoa(os.Getpid()) + "-")
 }
 
+// parallel is how many runs are written to at once.
+const parallel = 8
+
 // now is the world's time as storages keep it.
 func (rt *Runtime) now() time.Time { return runlane.UTCMillis(rt.world.Now()) }
 
@@ -153,4 +157,14 @@ func pause(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// inParallel does n things, some at once, and returns the first error.
+func inParallel(n int, do func(i int) error) error {
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	for i := range n {
+		group.Go(func() error { return do(i) })
+	}
+	return group.Wait()
 }
