@@ -106,6 +106,10 @@ func commitCases() []methodCase {
 			w = w.must(w.bounded(1).enter(0))
 			return calling(w.store.ReserveRunDispatch, &lane.ReserveCommand{Transition: w.transition(w.requestSlot(reservation)), At: w.now, Outbox: eager(w.now)})
 		}},
+		{"ReleaseRunDispatch", func(w *world) operation {
+			w = w.must(w.bounded(1).enter(reservation))
+			return calling(w.store.ReleaseRunDispatch, &lane.ReleaseDispatchCommand{RunKey: w.key(), ExpiresAt: w.run.DispatchExpiresAt, At: w.now})
+		}},
 		{"ClaimRunLease", func(w *world) operation { return w.create(eager, 0, nil).ack().claiming() }},
 		{"ClaimRunLease/reserved", func(w *world) operation { return w.must(w.bounded(1).enter(reservation)).ack().claiming() }},
 		{"HeartbeatRunLease", func(w *world) operation {

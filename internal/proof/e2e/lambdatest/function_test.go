@@ -2,7 +2,6 @@ package lambdatest_test
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,12 +16,6 @@ func deploy(t *testing.T, options lambdatest.Options) *lambdatest.Function {
 	f := lambdatest.New(options)
 	t.Cleanup(f.Close)
 	return f
-}
-
-// processes waits until so many live.
-func processes(t *testing.T, f *lambdatest.Function, n int) {
-	t.Helper()
-	until(t, fmt.Sprint(n, " processes"), func() bool { return len(f.Processes()) == n })
 }
 
 func TestInvoke_Failures_AreToldApart(t *testing.T) {

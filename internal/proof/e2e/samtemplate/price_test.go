@@ -205,17 +205,3 @@ func TestPrices_Idle_AreThoseOfTheDefaults(t *testing.T) {
 		}
 	}
 }
-
-// pruning is what removing a run takes as docs/costs.md measured it, in write and read units.
-func pruning(t *testing.T) (writes, reads float64) {
-	t.Helper()
-	text, err := os.ReadFile("../../../../docs/costs.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	match := regexp.MustCompile(`(?m)^\| removed after it ended, each of [0-9]+ \| ([0-9.]+) \| ([0-9.]+) \|`).FindStringSubmatch(string(text))
-	if match == nil {
-		t.Fatal("docs/costs.md does not say what removing a run takes")
-	}
-	return number(t, match[1]), number(t, match[2])
-}
