@@ -43,8 +43,8 @@ const (
 	OverlapForbid Overlap = "forbid"
 	// OverlapReplace cancels the other run, or all of them, and runs it.
 	OverlapReplace Overlap = "replace"
-	// OverlapQueueLatest keeps the latest such occurrence pending until the other run ends; those before it are
-	// skipped.
+	// OverlapQueueLatest keeps the latest such occurrence pending until the other run ends, and runs it however late it
+	// is by then; those before it are skipped.
 	OverlapQueueLatest Overlap = "queue_latest"
 )
 

@@ -126,18 +126,26 @@ func (e *evaluation) evaluate(ctx context.Context) error {
 		e.settle(until)
 		return e.note(ctx)
 	}
-	plan, err = e.salvage(ctx, plan)
-	if err != nil {
+	latest := fires[len(fires)-1]
+	if wait, err := e.waits(ctx, latest); err != nil || wait {
 		return err
 	}
-	wait, err := e.waits(ctx, plan)
-	if err != nil || wait {
+	if e.pended() {
+		plan = judgePending(plan, fires, e.record.PendingFire)
+	}
+	plan, err = e.salvage(ctx, plan)
+	if err != nil {
 		return err
 	}
 	if ours, err := e.claimFirst(ctx, plan[0]); err != nil || !ours {
 		return err
 	}
-	for _, f := range plan {
+	for i, f := range plan {
+		if i > 0 && plan[i-1].skipped == "" {
+			if wait, err := e.waitsAgain(ctx, latest); err != nil || wait {
+				return err
+			}
+		}
 		if done, err := e.fire(ctx, f); err != nil || !done {
 			return err
 		}

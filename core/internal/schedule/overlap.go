@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core/internal/fail"
@@ -23,26 +24,34 @@ func checksOverlap(o runlane.Overlap) bool { return o != "" && o != runlane.Over
 
 // waits keeps the latest occurrence pending while a run before it is active, if the schedule says so. The occurrences
 // before it are then skipped because of that run.
-func (e *evaluation) waits(ctx context.Context, plan []firing) (bool, error) {
+func (e *evaluation) waits(ctx context.Context, latest time.Time) (bool, error) {
 	if e.own.Overlap != runlane.OverlapQueueLatest {
 		return false, nil
 	}
-	last := plan[len(plan)-1].at
 	active, err := e.predecessors(ctx)
-	switch {
-	case err != nil:
-		return false, err
-	case len(active) > 0 && e.record.PendingFire.Equal(last):
-		return true, nil
-	case len(active) > 0:
-		next := *e.record
-		next.PendingFire = last
-		_, err := e.put(ctx, &next)
-		return true, err
-	case e.record.PendingFire.After(e.record.LastFire):
-		because(plan, runlane.SkippedOverlap)
+	if err != nil || len(active) == 0 || e.record.PendingFire.Equal(latest) {
+		return len(active) > 0, err
 	}
-	return false, nil
+	next := *e.record
+	next.PendingFire = latest
+	_, err = e.put(ctx, &next)
+	return true, err
+}
+
+// waitsAgain is waits behind a run that this evaluation made or found.
+func (e *evaluation) waitsAgain(ctx context.Context, latest time.Time) (wait bool, err error) {
+	if e.own.Overlap != runlane.OverlapQueueLatest {
+		return false, nil
+	}
+	if e.record, err = e.s.Host.Storage().GetSchedule(ctx, e.key()); err != nil {
+		return false, err
+	}
+	return e.waits(ctx, latest)
+}
+
+// pended reports that an occurrence was kept pending and has not been dealt with.
+func (e *evaluation) pended() bool {
+	return e.own.Overlap == runlane.OverlapQueueLatest && e.record.PendingFire.After(e.record.LastFire)
 }
 
 // overlapping are the active runs before an occurrence that is to make a run, when its overlap policy is forbid or

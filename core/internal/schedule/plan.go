@@ -87,13 +87,24 @@ func skipAll(fires []time.Time, reason runlane.SkipReason) (plan []firing) {
 	return plan
 }
 
-// because gives another reason to occurrences that the misfire policy skipped: they came while the run before them was
-// still active.
-func because(plan []firing, reason runlane.SkipReason) []firing {
-	for i := range plan {
-		if plan[i].skipped == runlane.SkippedMisfire {
-			plan[i].skipped = reason
+// judgePending changes the plan where an occurrence was kept pending while the run before it was active. The latest one
+// runs: the last that is due, or, where the misfire policy leaves that out, the pending one, which is late because it
+// waited. Those before it came while that run was active.
+func judgePending(plan []firing, fires []time.Time, pending time.Time) []firing {
+	runs := pending
+	if last := plan[len(plan)-1]; last.skipped == "" {
+		runs = last.at
+	}
+	judged := make([]firing, 0, len(plan))
+	for _, at := range fires {
+		switch at.Compare(runs) {
+		case -1:
+			judged = addSkip(judged, at, runlane.SkippedOverlap)
+		case 0:
+			judged = append(judged, firing{at: at, first: at, count: 1})
+		default:
+			judged = addSkip(judged, at, runlane.SkippedMisfire)
 		}
 	}
-	return plan
+	return judged
 }

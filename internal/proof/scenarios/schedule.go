@@ -38,6 +38,12 @@ func scheduleScenarios() []scenario {
 			scheduleQueuesLatest,
 			false,
 		},
+		{
+			"overlap queue latest runs one at a time, however late it is by then",
+			needsSchedules,
+			scheduleQueuesOneOfMany,
+			false,
+		},
 		{"a held singleton key is a recorded skip", needsSchedules, scheduleSingleton, false},
 		{"the runs of a schedule take no idempotency key", needsSchedules, scheduleNoIdempotency, false},
 		{

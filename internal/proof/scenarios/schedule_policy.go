@@ -114,6 +114,22 @@ func scheduleQueuesLatest(t *testing.T, h Harness) {
 	s.wantSkip(all[1], runlane.SkippedOverlap, hour.Add(2*time.Minute), hour.Add(3*time.Minute), 2)
 }
 
+// Two occurrences are on time at one tick. The second is too late when the run of the first has ended.
+func scheduleQueuesOneOfMany(t *testing.T, h Harness) {
+	task, handler := job("scenario.schedule", nil, succeed)
+	schedule := every(task)
+	schedule.When = runlane.Cron("2,3 * * * *")
+	schedule.Overlap = runlane.OverlapQueueLatest
+	schedule.Misfire = runlane.Misfire{Policy: runlane.MisfireSkip, Tolerance: 2 * time.Minute}
+	s := scheduled(t, h, schedule, handler)
+	s.clock.Advance(3 * time.Minute)
+	s.wantScheduled(1, 0)
+	s.clock.Advance(10 * time.Minute)
+	s.wantScheduled(0, 0)
+	s.execute(s.made()[0])
+	s.wantScheduled(1, 0)
+}
+
 func scheduleSingleton(t *testing.T, h Harness) {
 	task, handler := job(
 		"scenario.schedule",
