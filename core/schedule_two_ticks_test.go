@@ -11,11 +11,11 @@ import (
 	"github.com/runlane/runlane-go/memlane"
 )
 
-// stalledStorage stops its process once: behind the list of schedules, or behind the claim of an occurrence.
+// stalledStorage stops its process once: behind the list of schedules, the claim of an occurrence, or a run's events.
 type stalledStorage struct {
 	lane.Storage
 
-	afterList, afterClaim func()
+	afterList, afterClaim, afterCreate func()
 }
 
 func (s *stalledStorage) Unwrap() lane.Storage { return s.Storage }
@@ -32,6 +32,12 @@ func (s *stalledStorage) ClaimScheduleOccurrence(ctx context.Context, c *lane.Cl
 		once(&s.afterClaim)
 	}
 	return claim, err
+}
+
+func (s *stalledStorage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
+	commit, err := s.Storage.AppendRunEvents(ctx, c)
+	once(&s.afterCreate)
+	return commit, err
 }
 
 // twoTickers are two processes that tick for one schedule. The first one's storage can be stalled.
@@ -169,4 +175,25 @@ func TestTwoTicks_OneStallsForLongerThanItsClaim_TheSkipHolds(t *testing.T) {
 		w.tick(0)
 		w.wantOneActive(stall.String())
 	}
+}
+
+// A tick dies behind the run that it made, and the schedule is paused and resumed: the occurrence is recorded with its
+// run, which the next one is not to overlap.
+func TestTwoTicks_OneDiesBeforeAPause_ItsRunIsRecorded(t *testing.T) {
+	t.Parallel()
+	w := newTwoTickers(t, time.Minute, runlane.OverlapForbid)
+	w.now = w.now.Add(time.Minute)
+	ctx, die := context.WithCancel(t.Context())
+	w.storage.afterCreate = die
+	_, _ = w.runtimes[0].Tick(ctx, nil) // it is cut off
+	if err := w.runtimes[1].Schedules().Pause(t.Context(), "s", nil); err != nil {
+		t.Fatal(err)
+	}
+	w.now = w.now.Add(3 * time.Minute)
+	if err := w.runtimes[1].Schedules().Resume(t.Context(), "s", nil); err != nil {
+		t.Fatal(err)
+	}
+	w.now = w.now.Add(time.Minute)
+	w.tick(1)
+	w.wantOneActive("after the pause")
 }

@@ -151,20 +151,30 @@ func (s *Scheduler) Resume(ctx context.Context, id runlane.ScheduleID) error {
 	return scheduleChangedTooOften(id, resumeRounds)
 }
 
-// skipPaused records what came due during the pause. left means that the record must be read again.
+// skipPaused records what came due during the pause. A run that a tick had made before is recorded as that. left means
+// that the record must be read again.
 func (e *evaluation) skipPaused(ctx context.Context) (left bool, err error) {
 	from, err := e.from(ctx)
 	if err != nil {
 		return false, err
 	}
 	fires, more := occurrences(e.own.When, from, e.now)
-	for _, f := range skipAll(fires, runlane.SkippedPaused) {
-		if _, err := e.fire(ctx, f); err != nil {
-			return false, err
-		}
-		left = true // the completion moved the record's version
+	if len(fires) == 0 {
+		return more, nil
 	}
-	return left || more, nil
+	plan, err := e.salvage(ctx, skipAll(fires, runlane.SkippedPaused))
+	if err != nil {
+		return false, err
+	}
+	if ours, err := e.claimFirst(ctx, plan[0]); err != nil || !ours {
+		return true, err
+	}
+	for _, f := range plan {
+		if done, err := e.fire(ctx, f); err != nil || !done {
+			return true, err
+		}
+	}
+	return true, nil // the completion moved the record's version
 }
 
 // TriggerNow makes a run of a definition at once.
