@@ -337,6 +337,33 @@ func TestOrdered_RetryComesBackInItsGroup(t *testing.T) {
 	j.want(t, "A begins first", "A ends first", "A begins second", "A ends second", "A begins first", "A ends first")
 }
 
+// A run that no program has a handler for keeps its place, until it is cancelled.
+func TestOrdered_RunWithoutAHandler_HoldsTheNextRunBack(t *testing.T) {
+	t.Parallel()
+	j := newChronicle()
+	p := turns(t, newPath(t), "A", j, atOnce)
+	gone := runlane.NewTask("gone", &runlane.TaskOptions[turn]{
+		Queue:          runlane.Queue{Name: "mail"},
+		ConcurrencyKey: func(turn) string { return "ada" },
+	})
+	made, err := p.Trigger(t.Context(), gone.With(turn{"first"}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.trigger("second")
+	p.work(time.Minute)
+	j.until(t, func(lines []string) bool { return len(lines) >= 3 }) // it is handed back again and again
+	if slices.Contains(j.all(), "A begins second") {
+		t.Fatal(j.all())
+	}
+	if _, err := p.Runs().Cancel(t.Context(), made.Run.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	p.ahead.Store(int64(10 * time.Second))
+	p.sends.Look()
+	j.await(t, "A ends second")
+}
+
 // Runs that become due before one tick come back in the order in which they are due.
 func TestOrdered_TickKeepsTheOrderInWhichRunsAreDue(t *testing.T) {
 	t.Parallel()
