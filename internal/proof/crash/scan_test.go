@@ -19,7 +19,10 @@ import (
 const module = "github.com/runlane/runlane-go"
 
 // engine are the packages whose every call that leads to an effect is a site.
-var engine = []string{"core", "dynamostore", "dynamostore/internal/ddb", "sqstransport", "awslane", "functions"}
+var engine = []string{
+	"core", "core/internal/flow", "core/internal/move", "core/internal/remote", "core/internal/schedule",
+	"dynamostore", "dynamostore/internal/ddb", "sqstransport", "awslane", "functions",
+}
 
 // operations are the requests that change something.
 var operations = map[string]bool{
@@ -234,7 +237,8 @@ func (g *graph) leads(c call) bool {
 	if f, concrete := g.functions[c.to]; concrete {
 		return f.leads
 	}
-	if !strings.HasPrefix(c.to, "lane.") { // only the lane's interfaces stand between the engine's packages
+	between := strings.HasPrefix(c.to, "lane.") || strings.HasPrefix(c.to, "core/internal/") // whose interfaces stand between packages
+	if !between || strings.Contains(c.to, "(*") {
 		return false
 	}
 	return slices.ContainsFunc(g.methods[c.callee], func(name string) bool { return g.functions[name].leads })
