@@ -170,6 +170,21 @@ func missingAbilities() map[string]missingAbility {
 				},
 			},
 		},
+		"KeepsProgress": {
+			take: func(c *lane.StorageCapabilities) { c.KeepsProgress = false },
+			calls: calls{"Progress": func(ctx context.Context, rt *core.Runtime) error {
+				_, err := rt.Runs().Progress(ctx, "run_1")
+				return err
+			}},
+		},
+		"FeedsCommits": {
+			take: func(c *lane.StorageCapabilities) { c.FeedsCommits = false },
+			calls: calls{"FeedStart": func(ctx context.Context, rt *core.Runtime) error {
+				_, err := rt.Runs().FeedStart(ctx)
+				return err
+			}},
+		},
+		"KeepsTasks":        {unused: "the tick stores none, and only the runtime's own tasks are listed"},
 		"FindsLostWakeups":  {unused: "the tick leaves the stage out, and Explain says that no process asks again"},
 		"DurableState":      {unused: "a promise to people, and a condition of lanes that promise the same"},
 		"ProcessLocalState": {unused: "where it is missing, other processes take part"},

@@ -25,20 +25,20 @@ const (
 
 // catalog is a runtime's part of the stored definitions of its environment's tasks (docs/internals/design.md, Programs).
 type catalog struct {
-	stored lane.TaskCatalog // nil where the storage keeps none
-
 	mu       sync.Mutex // held while the catalog is read; other callers need not wait
 	mergedAt time.Time  // by the monotonic clock, which cannot be set back
 	every    time.Duration
 	settled  map[runlane.TaskID]bool // the definitions that this runtime stored, or found stored
 }
 
+func (rt *Runtime) keepsTasks() bool { return rt.storage().Capabilities().KeepsTasks }
+
 // storeTasks stores the definitions of this runtime's tasks that differ from the stored ones. It is not a stage of the
 // tick: nothing waits for it, so a failure is logged and repeated later.
 func (rt *Runtime) storeTasks(ctx context.Context, deadline time.Time) {
 	c := &rt.catalog
 	left := deadline.Sub(rt.world.Now())
-	if c.stored == nil || len(rt.definitions) == 0 || left <= 0 || ctx.Err() != nil || !c.mu.TryLock() {
+	if !rt.keepsTasks() || len(rt.definitions) == 0 || left <= 0 || ctx.Err() != nil || !c.mu.TryLock() {
 		return
 	}
 	defer c.mu.Unlock()
@@ -91,7 +91,7 @@ func (rt *Runtime) mergeTasks(ctx context.Context) error {
 	group.SetLimit(parallel)
 	for i := range puts {
 		group.Go(func() error {
-			faults[i] = c.stored.PutTask(ctx, &lane.PutTaskCommand{Environment: rt.environment, Record: puts[i]})
+			faults[i] = rt.storage().PutTask(ctx, &lane.PutTaskCommand{Environment: rt.environment, Record: puts[i]})
 			return nil
 		})
 	}
@@ -109,7 +109,7 @@ func (rt *Runtime) storedTasks(ctx context.Context) (map[runlane.TaskID]lane.Tas
 	stored := map[runlane.TaskID]lane.TaskRecord{}
 	q := lane.PageQuery{Environment: rt.environment, Limit: runlane.MaxPageLimit}
 	for {
-		page, err := rt.catalog.stored.ListTasks(ctx, &q)
+		page, err := rt.storage().ListTasks(ctx, &q)
 		if err != nil {
 			return nil, err
 		}

@@ -328,13 +328,12 @@ func TestTick_OutOfTime_StoresTheDefinitionsNextTime(t *testing.T) {
 	w.wantAsked("with time", 1, 1)
 }
 
-// withoutCatalog is a storage of before there were catalogs.
-type withoutCatalog struct{ lane.Storage }
-
 func TestTick_AStorageWithoutACatalog_IsAskedForNone(t *testing.T) {
 	t.Parallel()
 	w := newCatalogWorld(t)
-	rt := w.on(withoutCatalog{w.storage}, 0, letters("a", "one"))
+	limited := limitedStorage{Storage: w.storage, capabilities: w.storage.Capabilities()}
+	limited.capabilities.KeepsTasks = false
+	rt := w.on(limited, 0, letters("a", "one"))
 	w.tick(rt)
 	w.wantAsked("a tick", 0, 0)
 	states, err := rt.Tasks().List(t.Context())

@@ -54,7 +54,6 @@ func TestStorage_MemlaneThroughACodec(t *testing.T) {
 			return &withoutSealed{core.NewCodedStorage(memlane.NewStorage(nil), newCodec(t, nil, "k")), t}
 		},
 		Capabilities: memlane.NewStorage(nil).Capabilities(),
-		Checker:      true, Progress: true, Catalog: true,
 	})
 }
 

@@ -40,7 +40,7 @@ func (r *Runs) FeedStart(ctx context.Context) (runlane.Cursor, error) {
 		return "", err
 	}
 	defer r.rt.gate.leave()
-	position, err := w.storage.BeginFeed(ctx)
+	position, err := w.rt.storage().BeginFeed(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -83,7 +83,6 @@ type feedWalk struct {
 	rt      *Runtime
 	options FeedOptions
 	yield   func(FeedRecord, error) bool
-	storage lane.Feed
 
 	after   lane.FeedPosition // behind which the walk goes on
 	partly  lane.FeedPosition // of a commit whose events up to seen were yielded; zero: of none
@@ -98,9 +97,7 @@ func (w *feedWalk) open() error {
 		return err
 	}
 	err := w.rt.operatorReads()
-	if found, ok := lane.As[lane.Feed](w.rt.storage()); ok {
-		w.storage = found
-	} else if err == nil {
+	if err == nil && !w.rt.storage().Capabilities().FeedsCommits {
 		err = &runlane.Error{
 			Code:    runlane.ErrCapabilityUnsupported,
 			Message: "the lane keeps no order of the commits of all runs",
@@ -148,7 +145,7 @@ func (w *feedWalk) walk(ctx context.Context) error {
 // begin reads the cursor.
 func (w *feedWalk) begin(ctx context.Context) (err error) {
 	if w.options.After == "" {
-		w.after, err = w.storage.BeginFeed(ctx)
+		w.after, err = w.rt.storage().BeginFeed(ctx)
 		return err
 	}
 	at, err := openCursor(w.options.After, feedScope(w.rt.environment), "FeedOptions.After")
@@ -168,7 +165,7 @@ func (w *feedWalk) begin(ctx context.Context) (err error) {
 // read yields what there is behind the position.
 func (w *feedWalk) read(ctx context.Context) (found bool, err error) {
 	for {
-		page, err := w.storage.ReadFeed(ctx, &lane.FeedQuery{
+		page, err := w.rt.storage().ReadFeed(ctx, &lane.FeedQuery{
 			Environment: w.rt.environment,
 			After:       w.after,
 			Again:       w.again,

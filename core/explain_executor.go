@@ -36,7 +36,7 @@ func (rt *Runtime) executorOf(ctx context.Context, run *runlane.Run) (x executor
 		x.timeout, x.own = h.Task.Timeout, h.Task.Version
 	}
 	x.met = rt.metVersion(ctx, run)
-	if served := slices.Contains(rt.handlerQueues(), run.Queue); rt.catalog.stored != nil && (!here || !served) {
+	if served := slices.Contains(rt.handlerQueues(), run.Queue); rt.keepsTasks() && (!here || !served) {
 		stored, err := rt.storedTasks(ctx)
 		if err == nil {
 			maps.DeleteFunc(stored, func(_ runlane.TaskID, r lane.TaskRecord) bool {

@@ -159,11 +159,7 @@ func (m *mover) moved() map[runlane.RunID]string {
 // sound wants every invariant of the storage held.
 func (m *mover) sound() {
 	m.t.Helper()
-	checker, ok := lane.As[lane.Checker](m.Lane().Storage)
-	if !ok {
-		m.t.Fatal("the storage cannot be checked")
-	}
-	page, err := checker.Check(m.t.Context(), &lane.PageQuery{Environment: m.Environment(), Limit: runlane.MaxPageLimit})
+	page, err := m.Lane().Storage.Check(m.t.Context(), &lane.PageQuery{Environment: m.Environment(), Limit: runlane.MaxPageLimit})
 	if err != nil || len(page.Items) > 0 {
 		m.t.Errorf("violations: %+v, %v", page, err)
 	}

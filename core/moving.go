@@ -68,7 +68,7 @@ func (rt *Runtime) Import(ctx context.Context, from io.ReadSeeker) (*Moved, erro
 func CheckImport(from io.Reader) (runlane.Environment, error) { return move.Check(from) }
 
 func (rt *Runtime) mover() *move.Mover {
-	return &move.Mover{Host: moveHost{rt}, Environment: rt.environment, Limits: rt.outputs}
+	return &move.Mover{Host: moveHost{rt}, Environment: rt.environment, Limits: rt.storage()}
 }
 
 // moveHost is what moving needs of the runtime.

@@ -32,7 +32,6 @@ type Runtime struct {
 	delayed      lane.DelayedSender  // nil where the transport cannot delay
 	undelayed    []runlane.QueueName // queues that cannot delay, where others can
 	orders       lane.Orderer        // nil: no queue is ordered
-	progress     lane.ProgressKeeper // nil where the storage keeps none
 	catalog      catalog
 	tellers      turns
 	cascades     cascades
@@ -46,7 +45,6 @@ type Runtime struct {
 	maxAbandoned int  // -1: no bound
 	coded        bool // there is a codec
 	codec        *codedStorage
-	outputs      lane.OutputChecker // nil where the storage takes any output
 	texts        errorTexts
 	middleware   []runlane.Middleware
 	world        World
@@ -171,9 +169,6 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 	}
 	rt.delayed, _ = lane.As[lane.DelayedSender](l.Transport)
 	rt.orders, _ = lane.As[lane.Orderer](l.Transport)
-	rt.outputs, _ = lane.As[lane.OutputChecker](l.Storage)
-	rt.progress, _ = lane.As[lane.ProgressKeeper](l.Storage)
-	rt.catalog.stored, _ = lane.As[lane.TaskCatalog](l.Storage)
 	rt.catalog.settled = map[runlane.TaskID]bool{}
 	rt.workerID = newWorkerID(rt.world.NewID)
 	return rt

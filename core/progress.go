@@ -38,7 +38,7 @@ func (x *execution) ReportProgress(ctx context.Context, note string) error {
 		)
 	case !utf8.ValidString(note):
 		return invalidInput("use text", "the note is not valid UTF-8")
-	case x.rt.progress == nil:
+	case !x.rt.storage().Capabilities().KeepsProgress:
 		return unsupported("the storage keeps no progress notes")
 	}
 	p := runlane.Progress{Attempt: x.started.Counters.Attempts, Note: note, At: x.rt.now()}
@@ -64,7 +64,7 @@ func (x *execution) writeNote(ctx context.Context, p *runlane.Progress) error {
 	limited := afterCommit(ctx)
 	defer limited.stop()
 	x.notes.written, x.notes.pending = time.Now(), nil
-	return x.rt.progress.PutProgress(
+	return x.rt.storage().PutProgress(
 		limited,
 		lane.RunKey{Environment: x.rt.environment, RunID: x.started.ID},
 		x.token,
@@ -106,10 +106,10 @@ func (r *Runs) Progress(ctx context.Context, id runlane.RunID) (*runlane.Progres
 	if err := id.Validate(); err != nil {
 		return nil, err
 	}
-	if r.rt.progress == nil {
+	if !r.rt.storage().Capabilities().KeepsProgress {
 		return nil, unsupported("the storage keeps no progress notes")
 	}
-	p, err := r.rt.progress.GetProgress(ctx, lane.RunKey{Environment: r.rt.environment, RunID: id})
+	p, err := r.rt.storage().GetProgress(ctx, lane.RunKey{Environment: r.rt.environment, RunID: id})
 	if err != nil || p == (runlane.Progress{}) {
 		return nil, err
 	}
@@ -122,9 +122,6 @@ const encodedFrom = 64 << 10
 
 // checkOutput refuses what the commit would refuse.
 func (x *execution) checkOutput(b json.RawMessage) error {
-	if x.rt.outputs == nil {
-		return nil
-	}
 	stored := []byte(b)
 	if x.rt.coded && len(b) >= encodedFrom {
 		limited := afterCommit(x.ctx)
@@ -135,7 +132,7 @@ func (x *execution) checkOutput(b json.RawMessage) error {
 			return err
 		}
 	}
-	return x.rt.outputs.CheckOutput(x.started.ID, stored)
+	return x.rt.storage().CheckOutput(x.started.ID, stored)
 }
 
 // ReportOutput implements runlane.ReportHost: it keeps the last output that the storage can hold.

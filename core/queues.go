@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -63,7 +64,7 @@ type QueueStats struct {
 	// AtLeast says that the call reached its bound first: the queue, and any of Keys, has more runs than were counted.
 	// Those that workers have were counted before the others.
 	AtLeast bool `json:"atLeast,omitempty"`
-	// KeysAtLeast says so of Keys alone: the storage counted the queue ([lane.RunCounter]), and not its keys.
+	// KeysAtLeast says so of Keys alone: the storage counted the queue, and not its keys.
 	KeysAtLeast bool `json:"keysAtLeast,omitempty"`
 	// Keys are the same counts by concurrency key, at most [MaxQueueKeys] of them: those with the most waiting runs,
 	// then those with the most slots. A bounded queue has its limit of slots for each key. nil where no active run has
@@ -248,17 +249,20 @@ func (q *Queues) count(ctx context.Context, stats *QueueStats) error {
 		}
 	}
 	stats.byKey(keys)
-	if counter, ok := lane.As[lane.RunCounter](q.rt.storage()); ok && stats.AtLeast {
-		return q.countAll(ctx, counter, stats)
+	if stats.AtLeast {
+		return q.countAll(ctx, stats)
 	}
 	return nil
 }
 
 // countAll takes the counts of a storage that counts all runs. Those by key stay what was read.
-func (q *Queues) countAll(ctx context.Context, counter lane.RunCounter, stats *QueueStats) error {
-	counts, err := counter.CountRuns(ctx, &lane.CountQuery{
+func (q *Queues) countAll(ctx context.Context, stats *QueueStats) error {
+	counts, err := q.rt.storage().CountRuns(ctx, &lane.CountQuery{
 		Environment: q.rt.environment, Queue: stats.Queue.Name, At: stats.At, QueuedAt: stats.At.Add(clockSkew),
 	})
+	if errors.Is(err, runlane.ErrCapabilityUnsupported) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

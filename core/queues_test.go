@@ -46,6 +46,11 @@ func (l *listed) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page[
 	return page, nil
 }
 
+// CountRuns is unsupported: the pages are all that there is.
+func (l *listed) CountRuns(ctx context.Context, q *lane.CountQuery) (*lane.RunCounts, error) {
+	return lane.UnimplementedStorage{}.CountRuns(ctx, q)
+}
+
 func (l *listed) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, error) {
 	l.others.Add(1)
 	return l.Storage.GetRun(ctx, key)

@@ -216,9 +216,6 @@ func (h scheduleHost) Cancel(ctx context.Context, id runlane.RunID, actor runlan
 // checkScheduledPayloads refuses payloads that the storage cannot hold: each fire would fail. What the codec cannot
 // encode now is judged as it is.
 func (rt *Runtime) checkScheduledPayloads(ctx context.Context) error {
-	if rt.outputs == nil {
-		return nil
-	}
 	for _, s := range rt.schedules.All() {
 		stored := s.Prepared.Payload
 		_, id := schedule.OccurrenceIDs(rt.environment, s.ID, rt.now())
@@ -228,7 +225,7 @@ func (rt *Runtime) checkScheduledPayloads(ctx context.Context) error {
 				stored = encoded
 			}
 		}
-		if err := rt.outputs.CheckPayload(id, stored); err != nil {
+		if err := rt.storage().CheckPayload(id, stored); err != nil {
 			return &runlane.Error{
 				Code:    runlane.ErrConfigurationInvalid,
 				Message: fmt.Sprintf("Options.Schedules: schedule %q: %s", s.ID, messageOf(err)),

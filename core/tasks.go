@@ -47,7 +47,7 @@ func (t *Tasks) List(ctx context.Context) ([]TaskState, error) {
 	}
 	defer t.rt.gate.leave()
 	var stored map[runlane.TaskID]lane.TaskRecord
-	if t.rt.catalog.stored != nil {
+	if t.rt.keepsTasks() {
 		var err error
 		if stored, err = t.rt.storedTasks(ctx); err != nil {
 			return nil, err

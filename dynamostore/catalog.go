@@ -10,9 +10,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-var _ lane.TaskCatalog = (*Store)(nil)
-
-// PutTask implements lane.TaskCatalog: one plain write.
+// PutTask implements lane.Storage: one plain write.
 func (s *Store) PutTask(ctx context.Context, c *lane.PutTaskCommand) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -31,7 +29,7 @@ type taskPosition struct {
 	ID runlane.TaskID `json:"i"`
 }
 
-// ListTasks implements lane.TaskCatalog.
+// ListTasks implements lane.Storage.
 func (s *Store) ListTasks(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lane.TaskRecord], error) {
 	limit, err := q.PageLimit()
 	if err != nil {

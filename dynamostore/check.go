@@ -14,15 +14,13 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-var _ lane.Checker = (*Store)(nil)
-
 // checkPosition is the key behind which a check resumes.
 type checkPosition struct {
 	PK string `json:"p"`
 	SK string `json:"s"`
 }
 
-// Check implements lane.Checker: it checks the invariants of docs/internals/layout.md on every run and owner of an
+// Check implements lane.Storage: it checks the invariants of docs/internals/layout.md on every run and owner of an
 // environment. It scans the table, so it is for tests and diagnosis. A run that changes during the check may be
 // reported wrongly: check while nothing writes, or check twice.
 func (s *Store) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lane.Violation], error) {

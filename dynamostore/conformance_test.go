@@ -38,9 +38,6 @@ func storageHarness(client *dynamodb.Client, table string, api func(testing.TB) 
 			return store
 		},
 		Capabilities: dynamostore.New(nil, "", nil).Capabilities(),
-		Checker:      true,
-		Progress:     true,
-		Catalog:      true,
 		PlantUnknownEvent: func(t testing.TB, _ lane.Storage, key lane.RunKey, event runlane.UnknownEvent) {
 			t.Helper()
 			plantUnknownEvent(t, client, table, key, event)

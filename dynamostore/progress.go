@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// PutProgress implements lane.ProgressKeeper: it writes the note and checks the lease in one transaction.
+// PutProgress implements lane.Storage: it writes the note and checks the lease in one transaction.
 func (s *Store) PutProgress(ctx context.Context, key lane.RunKey, leaseToken string, p runlane.Progress) error {
 	writes, err := rows.ProgressWrites(key, leaseToken, p)
 	if err != nil {
@@ -33,7 +33,7 @@ func (s *Store) PutProgress(ctx context.Context, key lane.RunKey, leaseToken str
 	return err
 }
 
-// GetProgress implements lane.ProgressKeeper.
+// GetProgress implements lane.Storage.
 func (s *Store) GetProgress(ctx context.Context, key lane.RunKey) (runlane.Progress, error) {
 	raw, err := s.db.Get(ctx, "read progress", rows.RunPK(key), rows.ProgressSK)
 	if err != nil || raw == nil {

@@ -129,6 +129,8 @@ func (s *Store) Capabilities() lane.StorageCapabilities {
 		FindsLostWakeups:          true,
 		KeepsDeadLetters:          true,
 		KeepsSchedules:            true,
+		KeepsProgress:             true,
+		KeepsTasks:                true,
 		SuspendsRuns:              true,
 	}
 }

@@ -1,21 +1,10 @@
 package lane
 
 import (
-	"context"
 	"unicode/utf8"
 
 	"github.com/runlane/runlane-go"
 )
-
-// TaskCatalog is the optional ability of a storage to keep the definitions of an environment's tasks, for programs that
-// do not have their code. Ticks store them. Found with [As]: a storage without it works, but such programs find no
-// task.
-type TaskCatalog interface {
-	// PutTask stores a record and replaces the one with its id. Of two concurrent puts, one is kept, as a whole.
-	PutTask(ctx context.Context, c *PutTaskCommand) error
-	// ListTasks pages the records by id. Exact.
-	ListTasks(ctx context.Context, q *PageQuery) (*runlane.Page[TaskRecord], error)
-}
 
 // TaskRecord describes a task to programs that do not have its code, see [runlane.TaskRecord].
 type TaskRecord = runlane.TaskRecord

@@ -1,20 +1,12 @@
 package lane
 
 import (
-	"context"
 	"time"
 
 	"github.com/runlane/runlane-go"
 )
 
-// RunCounter is the optional ability of a storage to count the active runs of a queue without reading them. Found with
-// [As]: of a storage without it, a queue with many runs is counted as far as a bounded number of pages goes.
-type RunCounter interface {
-	// CountRuns counts all active runs of the queue, as ListRuns has them.
-	CountRuns(ctx context.Context, q *CountQuery) (*RunCounts, error)
-}
-
-// CountQuery is what [RunCounter] counts.
+// CountQuery is what [Storage].CountRuns counts.
 type CountQuery struct {
 	// Environment scopes the runs.
 	Environment runlane.Environment

@@ -1,27 +1,13 @@
 package lane
 
 import (
-	"context"
 	"time"
 
 	"github.com/runlane/runlane-go"
 )
 
-// FeedKept is how many of the latest commits a [Feed] keeps at least, over all environments of its storage.
+// FeedKept is how many of the latest commits a storage that feeds commits keeps at least, over all its environments.
 const FeedKept = 100_000
-
-// Feed is the optional ability of a storage to tell the commits of an environment in their order. Found with [As]: a
-// storage without it works, but no caller can follow all runs of an environment at once.
-type Feed interface {
-	// BeginFeed begins to keep the order of commits, unless that was begun before, and returns the position of the last
-	// one that is kept, or of none. What it began lasts as long as the storage's state.
-	BeginFeed(ctx context.Context) (FeedPosition, error)
-	// ReadFeed returns commits behind a position in their order. Exact: what it returns has no gap, and every commit
-	// that was answered before the call is behind the position, or in what this call and those that follow it return.
-	// A position that is not kept any more, or not yet reached, and one of another feed, also of this storage before it
-	// went back to a copy, are runlane.ErrValidationFailed.
-	ReadFeed(ctx context.Context, q *FeedQuery) (*FeedPage, error)
-}
 
 // FeedPosition is the place of a commit in a feed.
 type FeedPosition struct {

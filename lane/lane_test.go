@@ -265,7 +265,7 @@ func TestAs_FindsAbilitiesBehindDecorators(t *testing.T) {
 
 func TestUnimplemented_AnswersCapabilityUnsupported(t *testing.T) {
 	t.Parallel()
-	quiet := []string{"Capabilities", "Start", "Close", "Queues"}
+	quiet := []string{"Capabilities", "Start", "Close", "Queues", "CheckOutput", "CheckPayload"}
 	for contract, adapter := range map[reflect.Type]any{
 		reflect.TypeFor[lane.Storage]():   lane.UnimplementedStorage{},
 		reflect.TypeFor[lane.Transport](): lane.UnimplementedTransport{},

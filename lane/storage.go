@@ -179,11 +179,59 @@ type Storage interface {
 	// passes over runs whose end is untold, over those that an active run has called, over repetitions ([Repeats]) of a
 	// run that stays, and over nodes of flows that have not finished.
 	PruneRuns(ctx context.Context, c *PruneCommand) (*PruneProgress, error)
+
+	// PutTask stores the definition of a task, for programs that do not have its code, and replaces the one with its id.
+	// Of two concurrent puts, one is kept, as a whole. Ticks store them.
+	PutTask(ctx context.Context, c *PutTaskCommand) error
+	// ListTasks pages the records of tasks by id. Exact.
+	ListTasks(ctx context.Context, q *PageQuery) (*runlane.Page[TaskRecord], error)
+
+	// PutProgress keeps the last progress note of a run, outside its history. It is checked by the lease token:
+	// ConflictLeaseOwnership when it does not own the run any more, runlane.ErrRunNotFound when there is no such run. A
+	// note older than the stored one changes nothing and is no error.
+	PutProgress(ctx context.Context, key RunKey, leaseToken string, p runlane.Progress) error
+	// GetProgress returns the zero value when there is none.
+	GetProgress(ctx context.Context, key RunKey) (runlane.Progress, error)
+
+	// BeginFeed begins to keep the order of commits, unless that was begun before, and returns the position of the last
+	// one that is kept, or of none. What it began lasts as long as the storage's state.
+	BeginFeed(ctx context.Context) (FeedPosition, error)
+	// ReadFeed returns commits behind a position in their order. Exact: what it returns has no gap, and every commit
+	// that was answered before the call is behind the position, or in what this call and those that follow it return.
+	// A position that is not kept any more, or not yet reached, and one of another feed, also of this storage before it
+	// went back to a copy, are runlane.ErrValidationFailed.
+	ReadFeed(ctx context.Context, q *FeedQuery) (*FeedPage, error)
+
+	// CheckOutput says, before a handler has returned, whether the storage can hold its output:
+	// runlane.ErrValidationFailed for one that a commit would refuse. The bytes are those that would be committed: a
+	// codec's, where there is one. It reads and writes nothing. A storage that refuses outputs or payloads which
+	// runlane.MaxPayloadBytes allows has to say so here: otherwise the handler succeeds, with all its effects, and the
+	// commit fails, or a schedule fails at each of its times. [UnimplementedStorage] refuses none.
+	CheckOutput(run runlane.RunID, output []byte) error
+	// CheckPayload is the same for a payload that a creation would refuse, before a schedule fires.
+	CheckPayload(run runlane.RunID, payload []byte) error
+
+	// CountRuns counts all active runs of a queue, as ListRuns has them, without reading them. No flag stands for it: of
+	// a storage that answers runlane.ErrCapabilityUnsupported, a queue with many runs is counted as far as a bounded
+	// number of pages goes.
+	CountRuns(ctx context.Context, q *CountQuery) (*RunCounts, error)
+	// Check pages through an environment and returns what breaks the storage's own invariants: for tests after every
+	// case, and for diagnosis. No flag stands for it: a storage that answers runlane.ErrCapabilityUnsupported is not
+	// checked.
+	Check(ctx context.Context, q *PageQuery) (*runlane.Page[Violation], error)
+}
+
+// Violation is one broken invariant.
+type Violation struct {
+	RunKey
+	// Rule names the invariant, Detail says how it is broken.
+	Rule, Detail string
 }
 
 // StorageCapabilities are public promises. The zero value promises nothing. A method that stands behind a false flag
-// answers runlane.ErrCapabilityUnsupported; AppendRunEvents, GetRun, GetRuns and InspectRun stand behind none. A command
-// that needs a missing ability (a key, a bounded policy, a reservation) is refused with the same code.
+// answers runlane.ErrCapabilityUnsupported; AppendRunEvents, GetRun, GetRuns, InspectRun, CheckOutput, CheckPayload,
+// CountRuns and Check stand behind none. A command that needs a missing ability (a key, a bounded policy, a reservation)
+// is refused with the same code.
 type StorageCapabilities struct {
 	// ClaimsScheduleOccurrences: maintenance can claim occurrences safely (ClaimScheduleOccurrence,
 	// CompleteScheduleOccurrence, ListScheduleOccurrences).
@@ -209,12 +257,19 @@ type StorageCapabilities struct {
 	// ReadsRunHistory: runs and events can be listed (ListRuns, ListRunEvents).
 	ReadsRunHistory bool `json:"readsRunHistory"`
 
+	// FeedsCommits: the commits of an environment are told in their order (BeginFeed, ReadFeed). Without it no caller can
+	// follow all runs of an environment at once.
+	FeedsCommits bool `json:"feedsCommits"`
 	// FindsLostWakeups: queued runs whose published wakeup led to no claim are found again (ListRunsNeedingRedelivery).
 	FindsLostWakeups bool `json:"findsLostWakeups"`
 	// KeepsDeadLetters: given-up wakeups can be listed and requeued (ListDeadLetters, RequeueDeadLetters).
 	KeepsDeadLetters bool `json:"keepsDeadLetters"`
+	// KeepsProgress: the last progress note of a run is kept (PutProgress, GetProgress).
+	KeepsProgress bool `json:"keepsProgress"`
 	// KeepsSchedules: schedule records are stored (PutSchedule, GetSchedule, ListSchedules).
 	KeepsSchedules bool `json:"keepsSchedules"`
+	// KeepsTasks: definitions of tasks are kept for programs that do not have their code (PutTask, ListTasks).
+	KeepsTasks bool `json:"keepsTasks"`
 	// SuspendsRuns: runs remember what they have done, and can wait for what is told to them (KeepRecord, ListRecords,
 	// ReadMail, SendSignal, BeginCall, ReadCalls, ListRunsToTell, TellEnd, PutFlow, GetFlow, ListFlows).
 	SuspendsRuns bool `json:"suspendsRuns"`

@@ -185,28 +185,3 @@ type InvocationReader interface {
 	// InvocationTime is 0 where the queue does not tell.
 	InvocationTime(ctx context.Context, queue runlane.QueueName) (time.Duration, error)
 }
-
-// ProgressKeeper is the optional ability of a storage to keep the last progress note of a run, outside its history.
-// Found with [As].
-type ProgressKeeper interface {
-	// PutProgress is checked by the lease token: ConflictLeaseOwnership when it does not own the run any more,
-	// runlane.ErrRunNotFound when there is no such run. A note older than the stored one changes nothing and is no
-	// error.
-	PutProgress(ctx context.Context, key RunKey, leaseToken string, p runlane.Progress) error
-	// GetProgress returns the zero value when there is none.
-	GetProgress(ctx context.Context, key RunKey) (runlane.Progress, error)
-}
-
-// Checker is the optional ability of a storage to read a whole environment and return what breaks its own invariants:
-// for tests after every case, and for diagnosis. Found with [As].
-type Checker interface {
-	// Check pages through the environment.
-	Check(ctx context.Context, q *PageQuery) (*runlane.Page[Violation], error)
-}
-
-// Violation is one broken invariant.
-type Violation struct {
-	RunKey
-	// Rule names the invariant, Detail says how it is broken.
-	Rule, Detail string
-}

@@ -14,7 +14,7 @@ func unsupported(method string) error {
 }
 
 // UnimplementedStorage is embedded by storages: every method they leave out answers runlane.ErrCapabilityUnsupported;
-// Start and Close do nothing; no capability is promised.
+// Start and Close do nothing; CheckOutput and CheckPayload refuse nothing; no capability is promised.
 type UnimplementedStorage struct{}
 
 var _ Storage = UnimplementedStorage{}
@@ -249,6 +249,52 @@ func (UnimplementedStorage) RequeueDeadLetters(context.Context, *RequeueCommand)
 // PruneRuns answers runlane.ErrCapabilityUnsupported.
 func (UnimplementedStorage) PruneRuns(context.Context, *PruneCommand) (*PruneProgress, error) {
 	return nil, unsupported("PruneRuns")
+}
+
+// PutTask answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) PutTask(context.Context, *PutTaskCommand) error {
+	return unsupported("PutTask")
+}
+
+// ListTasks answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ListTasks(context.Context, *PageQuery) (*runlane.Page[TaskRecord], error) {
+	return nil, unsupported("ListTasks")
+}
+
+// PutProgress answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) PutProgress(context.Context, RunKey, string, runlane.Progress) error {
+	return unsupported("PutProgress")
+}
+
+// GetProgress answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) GetProgress(context.Context, RunKey) (runlane.Progress, error) {
+	return runlane.Progress{}, unsupported("GetProgress")
+}
+
+// BeginFeed answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) BeginFeed(context.Context) (FeedPosition, error) {
+	return FeedPosition{}, unsupported("BeginFeed")
+}
+
+// ReadFeed answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ReadFeed(context.Context, *FeedQuery) (*FeedPage, error) {
+	return nil, unsupported("ReadFeed")
+}
+
+// CheckOutput refuses nothing.
+func (UnimplementedStorage) CheckOutput(runlane.RunID, []byte) error { return nil }
+
+// CheckPayload refuses nothing.
+func (UnimplementedStorage) CheckPayload(runlane.RunID, []byte) error { return nil }
+
+// CountRuns answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) CountRuns(context.Context, *CountQuery) (*RunCounts, error) {
+	return nil, unsupported("CountRuns")
+}
+
+// Check answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) Check(context.Context, *PageQuery) (*runlane.Page[Violation], error) {
+	return nil, unsupported("Check")
 }
 
 // UnimplementedTransport is embedded by transports: PublishWakeups answers runlane.ErrCapabilityUnsupported; Start and

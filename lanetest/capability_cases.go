@@ -27,12 +27,6 @@ func capabilityCases() []storageCase {
 func capabilitiesDeclared(t *testing.T, b *bundle) {
 	equal(t, "capabilities", b.h.Capabilities, b.storage.Capabilities())
 	equal(t, "capabilities, asked again", b.h.Capabilities, b.storage.Capabilities())
-	if _, ok := lane.As[lane.Checker](b.storage); ok != b.h.Checker {
-		t.Fatalf("storage is a lane.Checker: %t, the harness says %t", ok, b.h.Checker)
-	}
-	if _, ok := lane.As[lane.TaskCatalog](b.storage); ok != b.h.Catalog {
-		t.Fatalf("storage is a lane.TaskCatalog: %t, the harness says %t", ok, b.h.Catalog)
-	}
 	if c := b.h.Capabilities; c.DurableState && c.ProcessLocalState {
 		t.Fatal("state that only one process can reach does not survive it")
 	}
@@ -185,6 +179,23 @@ func capabilitiesHonest(t *testing.T, b *bundle) {
 				At:          noon,
 			}))
 		}},
+		{"FeedsCommits", c.FeedsCommits, "BeginFeed", func() error { return first(s.BeginFeed(ctx)) }},
+		{"FeedsCommits", c.FeedsCommits, "ReadFeed", func() error {
+			return first(s.ReadFeed(ctx, &lane.FeedQuery{Environment: b.env, Limit: 1}))
+		}},
+		{"KeepsProgress", c.KeepsProgress, "PutProgress", func() error {
+			return s.PutProgress(ctx, run.Key(), "x", runlane.Progress{Attempt: 1, Note: "half", At: noon})
+		}},
+		{
+			"KeepsProgress",
+			c.KeepsProgress,
+			"GetProgress",
+			func() error { return first(s.GetProgress(ctx, run.Key())) },
+		},
+		{"KeepsTasks", c.KeepsTasks, "PutTask", func() error {
+			return s.PutTask(ctx, &lane.PutTaskCommand{Environment: b.env, Record: plainTask("task")})
+		}},
+		{"KeepsTasks", c.KeepsTasks, "ListTasks", func() error { return first(s.ListTasks(ctx, &page)) }},
 		{"PrunesRuns", c.PrunesRuns, "PruneRuns", func() error {
 			return first(s.PruneRuns(ctx, &lane.PruneCommand{PageQuery: page, OlderThan: noon}))
 		}},

@@ -14,34 +14,22 @@ import (
 // docs/internals/design.md, Programs: the definitions that ticks store for programs without the tasks.
 func catalogCases() []storageCase {
 	return []storageCase{
-		{"DefinitionsComeBackAsTheyWerePut", nil, catalogRoundTrip},
-		{"APutReplacesAllOfWhatWasThere", nil, catalogReplaced},
-		{"DefinitionsAreListedByID", nil, catalogListed},
-		{"PutsOfDifferentTasksAtOnceAreAllKept", nil, catalogTogether},
-		{"OfPutsOfOneTaskAtOnceOneIsKeptWhole", nil, catalogRace},
-		{"MalformedDefinitionsAreContractViolationsAndWriteNothing", nil, catalogMalformed},
-		{"EnvironmentsHaveTasksOfTheirOwn", nil, catalogApart},
-		{"ChangingACommandOrAResultChangesNothing", nil, catalogCopies},
-		{"AnEndedContextIsOperationCancelledAndWritesNothing", nil, catalogEndedContext},
+		{"DefinitionsComeBackAsTheyWerePut", needsTasks, catalogRoundTrip},
+		{"APutReplacesAllOfWhatWasThere", needsTasks, catalogReplaced},
+		{"DefinitionsAreListedByID", needsTasks, catalogListed},
+		{"PutsOfDifferentTasksAtOnceAreAllKept", needsTasks, catalogTogether},
+		{"OfPutsOfOneTaskAtOnceOneIsKeptWhole", needsTasks, catalogRace},
+		{"MalformedDefinitionsAreContractViolationsAndWriteNothing", needsTasks, catalogMalformed},
+		{"EnvironmentsHaveTasksOfTheirOwn", needsTasks, catalogApart},
+		{"ChangingACommandOrAResultChangesNothing", needsTasks, catalogCopies},
+		{"AnEndedContextIsOperationCancelledAndWritesNothing", needsTasks, catalogEndedContext},
 	}
-}
-
-const catalogGroup = "Catalog"
-
-// catalog is the ability, which the harness declares.
-func (b *bundle) catalog() lane.TaskCatalog {
-	b.t.Helper()
-	catalog, ok := lane.As[lane.TaskCatalog](b.storage)
-	if !ok {
-		b.t.Fatal("the storage is no lane.TaskCatalog")
-	}
-	return catalog
 }
 
 func (b *bundle) putTask(records ...lane.TaskRecord) {
 	b.t.Helper()
 	for _, r := range records {
-		if err := b.catalog().PutTask(b.ctx(), &lane.PutTaskCommand{Environment: b.env, Record: r}); err != nil {
+		if err := b.storage.PutTask(b.ctx(), &lane.PutTaskCommand{Environment: b.env, Record: r}); err != nil {
 			b.t.Fatal(err)
 		}
 	}
@@ -51,7 +39,7 @@ func (b *bundle) putTask(records ...lane.TaskRecord) {
 func (b *bundle) tasks(env runlane.Environment, limit int) []lane.TaskRecord {
 	b.t.Helper()
 	q := &lane.PageQuery{Environment: env, Limit: limit}
-	return collect(b.t, q, func() (*runlane.Page[lane.TaskRecord], error) { return b.catalog().ListTasks(b.ctx(), q) })
+	return collect(b.t, q, func() (*runlane.Page[lane.TaskRecord], error) { return b.storage.ListTasks(b.ctx(), q) })
 }
 
 // plainTask is the least that a definition has.
@@ -125,15 +113,15 @@ func catalogListed(t *testing.T, b *bundle) {
 		equal(t, "tasks", want, b.tasks(b.env, limit))
 	}
 	for _, limit := range []int{-1, runlane.MaxPageLimit + 1} {
-		_, err := b.catalog().ListTasks(b.ctx(), &lane.PageQuery{Environment: b.env, Limit: limit})
+		_, err := b.storage.ListTasks(b.ctx(), &lane.PageQuery{Environment: b.env, Limit: limit})
 		wantError(t, err, runlane.ErrValidationFailed)
 	}
-	first := must(b.catalog().ListTasks(b.ctx(), &lane.PageQuery{Environment: b.env, Limit: 1}))(t)
+	first := must(b.storage.ListTasks(b.ctx(), &lane.PageQuery{Environment: b.env, Limit: 1}))(t)
 	for name, q := range map[string]*lane.PageQuery{
 		"of another environment": {Environment: b.env + "-elsewhere", After: first.Next},
 		"of nothing":             {Environment: b.env, After: "no cursor"},
 	} {
-		if _, err := b.catalog().ListTasks(b.ctx(), q); runlane.CodeOf(err) != runlane.ErrValidationFailed {
+		if _, err := b.storage.ListTasks(b.ctx(), q); runlane.CodeOf(err) != runlane.ErrValidationFailed {
 			t.Errorf("cursor %s: %v, want %q", name, err, runlane.ErrValidationFailed)
 		}
 	}
@@ -146,7 +134,7 @@ func catalogTogether(t *testing.T, b *bundle) {
 		want = append(want, fullTask(runlane.TaskID("task-"+string(rune('A'+i)))))
 	}
 	_, failed := race(callers, func(i int) (struct{}, error) {
-		return struct{}{}, b.catalog().PutTask(b.ctx(), &lane.PutTaskCommand{Environment: b.env, Record: want[i]})
+		return struct{}{}, b.storage.PutTask(b.ctx(), &lane.PutTaskCommand{Environment: b.env, Record: want[i]})
 	})
 	for _, err := range failed {
 		t.Error(err)
@@ -157,7 +145,7 @@ func catalogTogether(t *testing.T, b *bundle) {
 func catalogRace(t *testing.T, b *bundle) {
 	versions := []lane.TaskRecord{plainTask("task"), fullTask("task")}
 	_, failed := race(callers, func(i int) (struct{}, error) {
-		return struct{}{}, b.catalog().PutTask(b.ctx(), &lane.PutTaskCommand{Environment: b.env, Record: versions[i%2]})
+		return struct{}{}, b.storage.PutTask(b.ctx(), &lane.PutTaskCommand{Environment: b.env, Record: versions[i%2]})
 	})
 	for _, err := range failed {
 		t.Error(err)
@@ -191,7 +179,7 @@ func catalogMalformed(t *testing.T, b *bundle) {
 		"a negative timeout":   changed(func(r *lane.TaskRecord) { r.Timeout = -1 }),
 		"never seen":           changed(func(r *lane.TaskRecord) { r.SeenAt = time.Time{} }),
 	} {
-		err := b.catalog().PutTask(b.ctx(), &lane.PutTaskCommand{Environment: b.env, Record: record})
+		err := b.storage.PutTask(b.ctx(), &lane.PutTaskCommand{Environment: b.env, Record: record})
 		if runlane.CodeOf(err) != runlane.ErrContractViolation {
 			t.Errorf("%s: %v, want %q", name, err, runlane.ErrContractViolation)
 		}
@@ -203,7 +191,7 @@ func catalogApart(t *testing.T, b *bundle) {
 	b.putTask(fullTask("task"))
 	elsewhere := b.env + "-elsewhere"
 	equal(t, "tasks elsewhere", nil, b.tasks(elsewhere, 0))
-	if err := b.catalog().PutTask(b.ctx(), &lane.PutTaskCommand{
+	if err := b.storage.PutTask(b.ctx(), &lane.PutTaskCommand{
 		Environment: elsewhere,
 		Record:      plainTask("task"),
 	}); err != nil {
@@ -216,12 +204,12 @@ func catalogApart(t *testing.T, b *bundle) {
 func catalogCopies(t *testing.T, b *bundle) {
 	put := &lane.PutTaskCommand{Environment: b.env, Record: fullTask("task")}
 	kept := *put
-	if err := b.catalog().PutTask(b.ctx(), put); err != nil {
+	if err := b.storage.PutTask(b.ctx(), put); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "PutTask changed its command", kept, *put)
 	put.Record.Queue.Name, put.Record.Backoff = "scribbled", "scribbled"
-	must(b.catalog().ListTasks(b.ctx(), &lane.PageQuery{Environment: b.env}))(t).Items[0].Queue.Name = "scribbled"
+	must(b.storage.ListTasks(b.ctx(), &lane.PageQuery{Environment: b.env}))(t).Items[0].Queue.Name = "scribbled"
 	equal(t, "tasks", []lane.TaskRecord{fullTask("task")}, b.tasks(b.env, 0))
 }
 
@@ -230,10 +218,10 @@ func catalogEndedContext(t *testing.T, b *bundle) {
 	cancel()
 	wantError(
 		t,
-		b.catalog().PutTask(ctx, &lane.PutTaskCommand{Environment: b.env, Record: plainTask("task")}),
+		b.storage.PutTask(ctx, &lane.PutTaskCommand{Environment: b.env, Record: plainTask("task")}),
 		runlane.ErrOperationCancelled,
 	)
-	_, err := b.catalog().ListTasks(ctx, &lane.PageQuery{Environment: b.env})
+	_, err := b.storage.ListTasks(ctx, &lane.PageQuery{Environment: b.env})
 	wantError(t, err, runlane.ErrOperationCancelled)
 	equal(t, "tasks", nil, b.tasks(b.env, 0))
 }

@@ -11,7 +11,7 @@
 // A storage is tested in virtual time: commands carry their instants, so no case waits; only lookups of keys go by the
 // real clock. Every case works in a separate environment and runs in parallel with the others, so all may share one
 // table. After each case the history of every run it made, folded by core.ProjectRunEvents, must be exactly the stored
-// run, and a storage that is a lane.Checker must find nothing wrong.
+// run, and the Check of a storage that has one must find nothing wrong.
 //
 // What an adapter promises is declared in the harness and compared with its capabilities; the cases of abilities it
 // does not promise are replaced by one which demands that their methods answer runlane.ErrCapabilityUnsupported. So a

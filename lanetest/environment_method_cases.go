@@ -1,6 +1,7 @@
 package lanetest
 
 import (
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -21,6 +22,7 @@ type inhabited struct {
 	flow                                 lane.FlowRecord
 	occurrence                           string // token of a claim
 	fire, later                          time.Time
+	begun                                lane.FeedPosition // before all
 	key                                  lane.OwnerKey
 	queuedThere, runningThere, waitThere *runlane.Run // as if they were in the other environment
 }
@@ -32,6 +34,12 @@ func (b *bundle) inhabited() *inhabited {
 		there := run.Clone()
 		there.Environment = h.elsewhere
 		return there
+	}
+	if has.FeedsCommits {
+		h.begun = must(b.storage.BeginFeed(b.ctx()))(b.t)
+	}
+	if has.KeepsTasks {
+		b.putTask(fullTask("task"))
 	}
 	o := RunOptions{Outbox: lane.InitialOutbox{ClaimUntil: h.later.Add(time.Hour)}}
 	if has.EnforcesIdempotency {
@@ -54,6 +62,12 @@ func (b *bundle) inhabited() *inhabited {
 	if has.LeasesRuns {
 		h.running = b.running(noon, noon.Add(time.Minute), RunOptions{})
 		h.runningThere = moved(h.running)
+		if has.KeepsProgress {
+			p := runlane.Progress{Attempt: 1, Note: "half", At: noon}
+			if err := b.storage.PutProgress(b.ctx(), b.key(h.running.ID), h.running.Lease.Token, p); err != nil {
+				b.t.Fatal(err)
+			}
+		}
 		asked := b.running(noon, noon.Add(time.Minute), RunOptions{})
 		b.push(asked, noon, &runlane.RunCancellationRequested{})
 		b.end(b.create(noon, RunOptions{}), noon, runlane.StatusSucceeded)
@@ -309,6 +323,40 @@ func (h *inhabited) probes() map[string]probe {
 				}))(t),
 			)
 		}},
+		"PutTask": {has.KeepsTasks, func(t *testing.T) {
+			c := &lane.PutTaskCommand{Environment: h.elsewhere, Record: plainTask("task")}
+			if err := s.PutTask(ctx, c); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		"ListTasks": {
+			has.KeepsTasks,
+			func(t *testing.T) { equal(t, "found", nil, must(s.ListTasks(ctx, &page))(t).Items) },
+		},
+		"PutProgress": {needsProgress(has), notFound(runlane.ErrRunNotFound, func() error {
+			key := lane.RunKey{Environment: h.elsewhere, RunID: h.running.ID}
+			return s.PutProgress(ctx, key, h.running.Lease.Token, runlane.Progress{Attempt: 1, Note: "all", At: h.later})
+		})},
+		"GetProgress": {needsProgress(has), func(t *testing.T) {
+			key := lane.RunKey{Environment: h.elsewhere, RunID: h.running.ID}
+			equal(t, "found", runlane.Progress{}, must(s.GetProgress(ctx, key))(t))
+		}},
+		"ReadFeed": {has.FeedsCommits, func(t *testing.T) {
+			q := &lane.FeedQuery{Environment: h.elsewhere, After: h.begun, Limit: 1000}
+			equal(t, "found", nil, must(s.ReadFeed(ctx, q))(t).Items)
+		}},
+		"CountRuns": {true, func(t *testing.T) {
+			counts, err := s.CountRuns(ctx, &lane.CountQuery{Environment: h.elsewhere, Queue: Queue, At: noon, QueuedAt: noon})
+			if !errors.Is(err, runlane.ErrCapabilityUnsupported) {
+				equal(t, "counted", &lane.RunCounts{}, must(counts, err)(t))
+			}
+		}},
+		"Check": {true, func(t *testing.T) {
+			found, err := s.Check(ctx, &page)
+			if !errors.Is(err, runlane.ErrCapabilityUnsupported) {
+				equal(t, "found", nil, must(found, err)(t).Items)
+			}
+		}},
 		"PruneRuns": {has.PrunesRuns, func(t *testing.T) {
 			equal(
 				t,
@@ -329,8 +377,9 @@ func environmentMethods(t *testing.T, b *bundle) {
 	h := b.inhabited()
 	probes := h.probes()
 	var methods []string
+	everywhere := []string{"Capabilities", "Start", "Close", "BeginFeed", "CheckOutput", "CheckPayload"}
 	for m := range reflect.TypeFor[lane.Storage]().Methods() {
-		if !slices.Contains([]string{"Capabilities", "Start", "Close"}, m.Name) {
+		if !slices.Contains(everywhere, m.Name) {
 			methods = append(methods, m.Name)
 		}
 	}
@@ -356,6 +405,12 @@ func (h *inhabited) everything() []any {
 		if h.h.Capabilities.ReadsRunHistory {
 			all = append(all, h.history(key))
 		}
+	}
+	if h.h.Capabilities.KeepsTasks {
+		all = append(all, h.tasks(h.env, 0))
+	}
+	if needsProgress(h.h.Capabilities) {
+		all = append(all, must(h.storage.GetProgress(h.ctx(), h.bundle.key(h.running.ID)))(h.t))
 	}
 	if h.h.Capabilities.KeepsSchedules {
 		all = append(all, h.record("nightly"))

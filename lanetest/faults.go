@@ -75,8 +75,8 @@ func (p *FaultPlan) Stop() { p.plan.Stop() }
 func (p *FaultPlan) Struck(kind FaultKind) int { return p.plan.Struck(lanefault.Kind(kind)) }
 
 // FaultyStorage is a storage whose calls go wrong as the plan says: with runlane.ErrStorageUnavailable, its Meta
-// "outcome" being "unknown" or "not committed". lane.As finds the abilities of the storage behind it, which do not go
-// wrong.
+// "outcome" being "unknown" or "not committed". Tasks, progress, feed, counts and checks do not go wrong, and neither do
+// the abilities that lane.As finds behind it.
 func FaultyStorage(s lane.Storage, plan *FaultPlan) lane.Storage {
 	return lanefault.Storage(s, plan.plan)
 }

@@ -14,7 +14,7 @@ const RuleFold = "a run is the fold of its history, whose events are numbered fr
 
 // CheckFold is the half of the invariants that is the same for every storage: it compares a run with its history,
 // folded by core.ProjectRunEvents. The suite does that with every run of a case, and also runs the storage's
-// lane.Checker. A history with an event of a type that this version does not know cannot be folded: only its sequence
+// Check. A history with an event of a type that this version does not know cannot be folded: only its sequence
 // numbers are checked. The error is that of a read.
 func CheckFold(ctx context.Context, s lane.Storage, key lane.RunKey) ([]lane.Violation, error) {
 	run, err := s.GetRun(ctx, key)

@@ -16,12 +16,6 @@ type StorageHarness struct {
 	New func(t testing.TB) lane.Storage
 	// Capabilities are what the storage is expected to promise.
 	Capabilities lane.StorageCapabilities
-	// Checker: the storage is expected to be a lane.Checker.
-	Checker bool
-	// Progress: the storage is expected to be a lane.ProgressKeeper.
-	Progress bool
-	// Catalog: the storage is expected to be a lane.TaskCatalog.
-	Catalog bool
 	// EventuallyConsistent: scans and lists may show a write late. Their cases then repeat a read until it is as
 	// expected, for a few seconds. Without it the first read must be right.
 	EventuallyConsistent bool
@@ -80,7 +74,7 @@ func storageGroups() []storageGroup {
 		{"Calls", callCases()},
 		{"Flows", flowCases()},
 		{"Records", recordCases()},
-		{catalogGroup, catalogCases()},
+		{"Catalog", catalogCases()},
 		{"Hazards", slices.Concat(
 			hazardCases(),
 			hazardQueueCases(),
@@ -94,9 +88,6 @@ func storageGroups() []storageGroup {
 func RunStorage(t *testing.T, h StorageHarness) {
 	t.Helper()
 	for _, group := range storageGroups() {
-		if group.name == catalogGroup && !h.Catalog {
-			continue // an optional ability, which has its own check in the group "Capabilities"
-		}
 		t.Run(group.name, func(t *testing.T) {
 			t.Parallel()
 			for _, c := range group.cases {
@@ -120,6 +111,8 @@ func needsLeases(c lane.StorageCapabilities) bool      { return c.LeasesRuns }
 func needsOutbox(c lane.StorageCapabilities) bool      { return c.PersistsOutbox }
 func needsIdempotency(c lane.StorageCapabilities) bool { return c.EnforcesIdempotency }
 func needsSingleton(c lane.StorageCapabilities) bool   { return c.EnforcesSingleton }
+func needsTasks(c lane.StorageCapabilities) bool       { return c.KeepsTasks }
+func needsProgress(c lane.StorageCapabilities) bool    { return c.LeasesRuns && c.KeepsProgress }
 func needsDeadLetters(c lane.StorageCapabilities) bool { return c.KeepsDeadLetters && c.PersistsOutbox }
 func needsRedelivery(c lane.StorageCapabilities) bool  { return c.FindsLostWakeups && c.PersistsOutbox }
 

@@ -10,8 +10,6 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-var _ lane.TaskCatalog = (*Storage)(nil)
-
 // PutTask keeps a task's definition.
 func (s *Storage) PutTask(ctx context.Context, c *lane.PutTaskCommand) error {
 	if err := embedded.Ended(ctx); err != nil {

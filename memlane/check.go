@@ -10,8 +10,6 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-var _ lane.Checker = (*Storage)(nil)
-
 // The invariants of this storage.
 const (
 	ruleDue = "an active run is due in exactly one place, at the instant its projection says; a finished one " +

@@ -27,10 +27,8 @@ func TestStorage_Conformance(t *testing.T) {
 			EnforcesIdempotency: true, EnforcesQueueConcurrency: true, EnforcesSingleton: true, LeasesRuns: true, PersistsOutbox: true,
 			ProcessLocalState: true, ReadsRunHistory: true, FindsLostWakeups: true, KeepsDeadLetters: true,
 			ClaimsScheduleOccurrences: true, KeepsSchedules: true, PrunesRuns: true, SuspendsRuns: true,
+			FeedsCommits: true, KeepsProgress: true, KeepsTasks: true,
 		},
-		Checker:  true,
-		Progress: true,
-		Catalog:  true,
 		PlantUnknownEvent: func(_ testing.TB, s lane.Storage, key lane.RunKey, event runlane.UnknownEvent) {
 			s.(*clocked).Plant(key, &event)
 		},

@@ -8,9 +8,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-var _ lane.RunCounter = (*Storage)(nil)
-
-// CountRuns implements lane.RunCounter by the sizes of lists.
+// CountRuns implements lane.Storage by the sizes of lists.
 func (s *Storage) CountRuns(ctx context.Context, q *lane.CountQuery) (*lane.RunCounts, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err

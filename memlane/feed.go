@@ -10,8 +10,6 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-var _ lane.Feed = (*Storage)(nil)
-
 // feed is the order of commits. Its lock is taken last, within that of the run's shard: so a commit is in the feed when
 // it is answered, and the feed has no gap.
 type feed struct {
@@ -52,7 +50,7 @@ func (f *feed) note(e *entry, t *lane.Transition) {
 	}
 }
 
-// BeginFeed implements lane.Feed. It waits for commits under way: those are not in the feed.
+// BeginFeed implements lane.Storage. It waits for commits under way: those are not in the feed.
 func (s *Storage) BeginFeed(ctx context.Context) (lane.FeedPosition, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return lane.FeedPosition{}, err
@@ -65,7 +63,7 @@ func (s *Storage) BeginFeed(ctx context.Context) (lane.FeedPosition, error) {
 	return lane.FeedPosition{Number: s.feed.last, Tag: s.feed.tag}, nil
 }
 
-// ReadFeed implements lane.Feed.
+// ReadFeed implements lane.Storage.
 func (s *Storage) ReadFeed(ctx context.Context, q *lane.FeedQuery) (*lane.FeedPage, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err

@@ -57,6 +57,9 @@ func (s *Storage) Capabilities() lane.StorageCapabilities {
 		KeepsDeadLetters:          true,
 		ClaimsScheduleOccurrences: true,
 		KeepsSchedules:            true,
+		FeedsCommits:              true,
+		KeepsProgress:             true,
+		KeepsTasks:                true,
 		SuspendsRuns:              true,
 	}
 }

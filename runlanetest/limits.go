@@ -43,12 +43,12 @@ func (s tableLimits) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane
 	return s.Storage.KeepRecord(ctx, c)
 }
 
-// CheckOutput implements lane.OutputChecker.
+// CheckOutput implements lane.Storage.
 func (s tableLimits) CheckOutput(run runlane.RunID, output []byte) error {
 	return tooLarge("output", output, maxStoredOutput, run)
 }
 
-// CheckPayload implements lane.OutputChecker.
+// CheckPayload implements lane.Storage.
 func (s tableLimits) CheckPayload(run runlane.RunID, payload []byte) error {
 	return tooLarge("payload", payload, maxStoredPayload, run)
 }

@@ -71,7 +71,7 @@ const (
 // receiver may get a request again whose answer was lost. Make it with [NewWebhooks]. It is safe for concurrent use.
 //
 // Ends from the first call of Begin on are told, in about the order in which they come. The storage has to keep the
-// order of commits (lane.Feed), which those of memory and of a file do.
+// order of commits, which those of memory and of a file do.
 type Webhooks struct {
 	// Logger gets a line when it cannot be ensured that the feed is followed. nil means slog.Default(). Set it before
 	// Run.

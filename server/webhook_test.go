@@ -356,7 +356,6 @@ func TestWebhooks_SignTrueEndsAlone(t *testing.T) {
 // forgetful is a storage whose feed keeps nothing from before now, once that is asked for.
 type forgetful struct {
 	lane.Storage
-	lane.Feed
 
 	from atomic.Int64
 }
@@ -365,14 +364,14 @@ func (f *forgetful) ReadFeed(ctx context.Context, q *lane.FeedQuery) (*lane.Feed
 	if q.After.Number < f.from.Load() {
 		return nil, lane.FeedLost()
 	}
-	return f.Feed.ReadFeed(ctx, q)
+	return f.Storage.ReadFeed(ctx, q)
 }
 
 func TestWebhooks_ACursorThatIsTooOld_LosesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		memory, r := memlane.NewStorage(nil), newReceiver()
-		storage := &forgetful{Storage: memory, Feed: memory}
+		storage := &forgetful{Storage: memory}
 		first := newProcess(t, storage, r, toldOf).begin(t)
 		first.end(t, "before", "succeed")
 		time.Sleep(time.Minute)

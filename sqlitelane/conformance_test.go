@@ -16,6 +16,7 @@ var everything = lane.StorageCapabilities{
 	ClaimsScheduleOccurrences: true, DurableState: true, EnforcesIdempotency: true, EnforcesQueueConcurrency: true,
 	EnforcesSingleton: true, LeasesRuns: true, PersistsOutbox: true, PrunesRuns: true, ReadsRunHistory: true,
 	FindsLostWakeups: true, KeepsDeadLetters: true, KeepsSchedules: true, SuspendsRuns: true,
+	FeedsCommits: true, KeepsProgress: true, KeepsTasks: true,
 }
 
 // started is a process's storage over a file.
@@ -47,7 +48,6 @@ func TestStorage_Conformance(t *testing.T) {
 			return started(t, path, 0)
 		},
 		Capabilities: everything,
-		Checker:      true, Progress: true, Catalog: true,
 		PlantUnknownEvent: func(t testing.TB, s lane.Storage, key lane.RunKey, event runlane.UnknownEvent) {
 			t.Helper()
 			if err := s.(*sqlitelane.Storage).Plant(key, &event); err != nil {

@@ -10,9 +10,7 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-var _ lane.RunCounter = (*Storage)(nil)
-
-// CountRuns implements lane.RunCounter by the index of lists.
+// CountRuns implements lane.Storage by the index of lists.
 func (s *Storage) CountRuns(ctx context.Context, q *lane.CountQuery) (counts *lane.RunCounts, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err

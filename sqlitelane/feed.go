@@ -10,8 +10,6 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 )
 
-var _ lane.Feed = (*Storage)(nil)
-
 // commits is the order of commits, since a program asked for it first: until then it has no row, and costs nothing. The
 // first row is of no run. Rows go from the front alone, so that a position never comes again, but for a file that went
 // back to a copy: tag, which is random, tells its commits from those that were there.
@@ -60,7 +58,7 @@ func newTag() int64 { return rand.Int64() } // it has to differ, not to be secre
 
 const lastCommit = "SELECT n, tag FROM commits ORDER BY n DESC LIMIT 1"
 
-// BeginFeed implements lane.Feed.
+// BeginFeed implements lane.Storage.
 func (s *Storage) BeginFeed(ctx context.Context) (position lane.FeedPosition, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return position, err
@@ -87,7 +85,7 @@ func (s *Storage) BeginFeed(ctx context.Context) (position lane.FeedPosition, er
 	return position, err
 }
 
-// ReadFeed implements lane.Feed.
+// ReadFeed implements lane.Storage.
 func (s *Storage) ReadFeed(ctx context.Context, q *lane.FeedQuery) (page *lane.FeedPage, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err

@@ -44,12 +44,8 @@ type Storage struct {
 }
 
 var (
-	_ lane.Storage        = (*Storage)(nil)
-	_ lane.Checker        = (*Storage)(nil)
-	_ lane.ProgressKeeper = (*Storage)(nil)
-	_ lane.TaskCatalog    = (*Storage)(nil)
-	_ lane.Near           = (*Storage)(nil)
-
+	_ lane.Storage           = (*Storage)(nil)
+	_ lane.Near              = (*Storage)(nil)
 	_ lane.EnvironmentLister = (*Storage)(nil)
 )
 
@@ -75,6 +71,9 @@ func (*Storage) Capabilities() lane.StorageCapabilities {
 		FindsLostWakeups:          true,
 		KeepsDeadLetters:          true,
 		KeepsSchedules:            true,
+		FeedsCommits:              true,
+		KeepsProgress:             true,
+		KeepsTasks:                true,
 		SuspendsRuns:              true,
 	}
 }

@@ -191,11 +191,7 @@ func (p *stop) imports(file []byte) {
 // sound wants every invariant of the storage held.
 func (p *stop) sound() {
 	p.t.Helper()
-	checker, ok := lane.As[lane.Checker](p.Lane().Storage)
-	if !ok {
-		p.t.Fatal("the storage cannot be checked")
-	}
-	page, err := checker.Check(p.t.Context(), &lane.PageQuery{
+	page, err := p.Lane().Storage.Check(p.t.Context(), &lane.PageQuery{
 		Environment: p.Environment(), Limit: runlane.MaxPageLimit,
 	})
 	if err != nil || len(page.Items) > 0 {

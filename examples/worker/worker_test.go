@@ -209,11 +209,7 @@ func (s *site) succeeded(id runlane.RunID) *runlane.Run {
 // sound wants every invariant of the storage held.
 func (s *site) sound() {
 	s.t.Helper()
-	checker, ok := lane.As[lane.Checker](s.Lane().Storage)
-	if !ok {
-		s.t.Fatal("the storage cannot be checked")
-	}
-	page, err := checker.Check(s.t.Context(), &lane.PageQuery{Environment: "prod", Limit: runlane.MaxPageLimit})
+	page, err := s.Lane().Storage.Check(s.t.Context(), &lane.PageQuery{Environment: "prod", Limit: runlane.MaxPageLimit})
 	if err != nil || len(page.Items) > 0 {
 		s.t.Errorf("violations: %+v, %v", page, err)
 	}

@@ -27,15 +27,15 @@ func Invariants(sample int, all bool, told func(pages int)) []Check {
 
 // checkInvariants runs the storage's own checker. It may report a false alarm while runs change, so it runs twice.
 func checkInvariants(ctx context.Context, rt *core.Runtime, all bool, told func(pages int)) (string, error) {
-	checker, ok := lane.As[lane.Checker](rt.Lane().Storage)
-	if !ok {
-		return "this storage has no checker", nil
-	}
+	storage := rt.Lane().Storage
 	q := lane.PageQuery{Environment: rt.Environment(), Limit: runlane.MaxPageLimit}
 	for pages := 1; ; pages++ {
-		page, err := checker.Check(ctx, &q)
+		page, err := storage.Check(ctx, &q)
 		if err == nil && len(page.Items) > 0 {
-			page, err = checker.Check(ctx, &q)
+			page, err = storage.Check(ctx, &q)
+		}
+		if errors.Is(err, runlane.ErrCapabilityUnsupported) {
+			return "this storage has no checker", nil
 		}
 		if err != nil {
 			return "", err

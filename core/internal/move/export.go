@@ -147,12 +147,11 @@ func (x *exporter) write(l *line) error {
 }
 
 func (x *exporter) tasks(ctx context.Context) error {
-	catalog, ok := lane.As[lane.TaskCatalog](x.m.Host.Storage())
-	if !ok {
+	if !x.m.keepsTasks() {
 		return nil
 	}
 	return x.m.eachPage(func(q *lane.PageQuery) (runlane.Cursor, error) {
-		page, err := catalog.ListTasks(ctx, q)
+		page, err := x.m.Host.Storage().ListTasks(ctx, q)
 		if err != nil {
 			return "", err
 		}

@@ -161,11 +161,10 @@ func (r *movedRun) keeps(environment runlane.Environment, createdAt time.Time) [
 }
 
 func (m *Mover) importTask(ctx context.Context, record *runlane.TaskRecord) error {
-	catalog, ok := lane.As[lane.TaskCatalog](m.Host.Storage())
-	if !ok {
+	if !m.keepsTasks() {
 		return nil
 	}
-	return catalog.PutTask(ctx, &lane.PutTaskCommand{Environment: m.Environment, Record: *record})
+	return m.Host.Storage().PutTask(ctx, &lane.PutTaskCommand{Environment: m.Environment, Record: *record})
 }
 
 // importSchedule writes a record, unless there is one by now: of an import before, or of a tick since.

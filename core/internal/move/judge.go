@@ -39,7 +39,7 @@ type judge struct {
 	have   end
 	format int
 	ended  bool
-	limits lane.OutputChecker         // of the storage; nil: it takes what the engine takes
+	limits lane.Storage               // says what it has room for
 	seen   map[string]bool            // ids of each kind
 	owners map[ownedKey]runlane.RunID // of idempotency and singleton keys
 }
@@ -59,7 +59,7 @@ func Check(from io.Reader) (runlane.Environment, error) {
 	return plan.environment, nil
 }
 
-func judgeFile(from io.Reader, limits lane.OutputChecker) (*filePlan, error) {
+func judgeFile(from io.Reader, limits lane.Storage) (*filePlan, error) {
 	j := &judge{limits: limits, seen: map[string]bool{}, owners: map[ownedKey]runlane.RunID{}}
 	j.plan.callers = map[runlane.RunID]int64{}
 	sum := sha256.New()

@@ -39,7 +39,7 @@ type Host interface {
 type Mover struct {
 	Host        Host
 	Environment runlane.Environment
-	Limits      lane.OutputChecker // of the storage; nil: it takes what the engine takes
+	Limits      lane.Storage // says what it has room for
 }
 
 // Moved is core.Moved.
@@ -67,3 +67,5 @@ func (m *Mover) eachPage(read func(*lane.PageQuery) (runlane.Cursor, error)) err
 		q.After = next
 	}
 }
+
+func (m *Mover) keepsTasks() bool { return m.Host.Storage().Capabilities().KeepsTasks }

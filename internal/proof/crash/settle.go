@@ -2,7 +2,6 @@ package crash
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -102,13 +101,9 @@ func (e *End) compare(lived *End, atOnce int) int {
 func Violations(
 	ctx context.Context, s lane.Storage, environment runlane.Environment,
 ) (found []lane.Violation, err error) {
-	checker, ok := lane.As[lane.Checker](s)
-	if !ok {
-		return nil, errors.New("the storage cannot be checked")
-	}
 	q := &lane.PageQuery{Environment: environment, Limit: runlane.MaxPageLimit}
 	for {
-		page, err := checker.Check(ctx, q)
+		page, err := s.Check(ctx, q)
 		if err != nil {
 			return nil, err
 		}

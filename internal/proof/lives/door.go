@@ -10,11 +10,18 @@ import (
 )
 
 // door is a process's way to the storage. What goes through it may be the last that the process does; on memory storage, which has no
-// requests that could go wrong, calls go wrong here. Optional abilities stay behind it: no life needs them.
+// requests that could go wrong, calls go wrong here. What no life needs stays behind it.
 type door struct{ lane.Storage }
 
 func newDoor(p *process, s lane.Storage) door {
 	return door{&lanefault.Around{Storage: s, Call: p.reach}}
+}
+
+// Capabilities leave out what no life needs.
+func (d door) Capabilities() lane.StorageCapabilities {
+	c := d.Storage.Capabilities()
+	c.KeepsTasks, c.KeepsProgress, c.FeedsCommits = false, false, false
+	return c
 }
 
 // Start does nothing: the storage is everybody's.

@@ -46,7 +46,7 @@ func (s *modelSequence) check() {
 		return
 	}
 	s.checked = s.m.changes
-	page, err := s.checker.Check(s.ctx, &lane.PageQuery{Limit: runlane.MaxPageLimit})
+	page, err := s.w.storage.Check(s.ctx, &lane.PageQuery{Limit: runlane.MaxPageLimit})
 	if err != nil || len(page.Items) > 0 || page.Next != "" {
 		s.fail("the storage's own check: %v, %+v", err, page)
 	}

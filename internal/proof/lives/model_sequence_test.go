@@ -12,7 +12,6 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
-	"github.com/runlane/runlane-go/lane"
 )
 
 // modelSequence is one random life with an oracle: the real thing, the model, and what a step may choose from.
@@ -24,7 +23,6 @@ type modelSequence struct {
 	m        *model
 	d        *modelDeployment // the latest
 	stranger *core.Runtime    // knows no queue; opened when it is asked
-	checker  lane.Checker
 
 	inFlight        []*modelAttempt
 	mail            []modelMail
@@ -58,7 +56,6 @@ func newModelSequence(r *rapid.T, t *tally) *modelSequence {
 	}
 	r.Cleanup(s.w.close)
 	s.w.random = pick(s, "jitter", []uint64{0, 1 << 63, 1<<64 - 1})
-	s.checker, _ = lane.As[lane.Checker](lane.Storage(s.w.storage))
 	s.habit = pick(s, "habit", modelHabits)
 	s.note("habits: %s", s.habit.name)
 	s.w.maxAbandoned = 2 + s.below("abandoned", 2)

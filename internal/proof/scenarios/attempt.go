@@ -10,7 +10,6 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
-	"github.com/runlane/runlane-go/lane"
 )
 
 func deliveryDeadline(t *testing.T, h Harness) {
@@ -219,7 +218,7 @@ func deliveryProgress(t *testing.T, h Harness) {
 		return nil
 	})
 	s = newScene(t, h, handler)
-	if _, keeps := lane.As[lane.ProgressKeeper](s.lane.Storage); !keeps {
+	if !s.lane.Storage.Capabilities().KeepsProgress {
 		_, err := s.rt.Runs().Progress(t.Context(), "run_any")
 		s.wantCode(err, runlane.ErrCapabilityUnsupported)
 		return

@@ -317,7 +317,7 @@ func explainUnhandled(t *testing.T, h Harness) {
 	_, handler := job("scenario.explain-own", nil, succeed)
 	other, otherHandler := job("scenario.explain-others", nil, succeed)
 	s := newScene(t, h, handler)
-	if _, keeps := lane.As[lane.TaskCatalog](s.rt.Lane().Storage); !keeps {
+	if !s.rt.Lane().Storage.Capabilities().KeepsTasks {
 		return
 	}
 	run := s.trigger(other.With(jobPayload{}), nil)
@@ -361,7 +361,7 @@ func (s *scene) program(handlers ...runlane.Handler) *core.Runtime {
 func explainElsewhere(t *testing.T, h Harness) {
 	task, handler := job("scenario.explain-elsewhere", nil, succeed)
 	s := newScene(t, h, handler)
-	if _, keeps := lane.As[lane.TaskCatalog](s.rt.Lane().Storage); !keeps {
+	if !s.rt.Lane().Storage.Capabilities().KeepsTasks {
 		return // what other programs serve is not known
 	}
 	queue := runlane.Queue{Name: "elsewhere"}

@@ -17,7 +17,7 @@ import (
 
 // FeedHarness says how to prove the feed of an environment.
 type FeedHarness struct {
-	// NewLane returns an empty lane, whose storage is a lane.Feed.
+	// NewLane returns an empty lane, whose storage feeds commits.
 	NewLane func(t testing.TB) *lane.Lane
 	// Other returns another process's lane over the same state; nil: there is none.
 	Other func(t testing.TB, l *lane.Lane) *lane.Lane

@@ -415,11 +415,7 @@ func (s *stack) operate(t *testing.T) {
 		for _, err := range rt.Schedules().List(ctx) {
 			look("schedules", err)
 		}
-		checker, ok := lane.As[lane.Checker](rt.Lane().Storage)
-		if !ok {
-			t.Fatal("the storage checks nothing")
-		}
-		_, err = checker.Check(ctx, &lane.PageQuery{Environment: rt.Environment()})
+		_, err = rt.Lane().Storage.Check(ctx, &lane.PageQuery{Environment: rt.Environment()})
 		look("check", err)
 		for _, err := range rt.Flows().All(ctx, nil) {
 			look("flows", err)

@@ -8,8 +8,8 @@ import (
 )
 
 // Storage is a storage whose calls go wrong as the plan says: with runlane.ErrStorageUnavailable, its Meta
-// "outcome" being "unknown" or "not committed". lane.As finds the abilities of the storage behind it, which do not go
-// wrong.
+// "outcome" being "unknown" or "not committed". Tasks, progress, feed, counts and checks do not go wrong, and neither do
+// the abilities that lane.As finds behind it.
 func Storage(s lane.Storage, plan *Plan) lane.Storage {
 	return &Around{Storage: s, Call: func(ctx context.Context, method string, _ any, call func() (any, error)) (any, error) {
 		return faulty(ctx, plan, method, runlane.ErrStorageUnavailable, call)
