@@ -39,7 +39,7 @@ func (s *session) backup(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	copier, ok := lane.As[lane.Copier](rt.Lane().Storage)
+	copier, ok := lane.As[fileCopier](rt.Lane().Storage)
 	if !ok {
 		return notInFile("lane " + rt.Lane().Name)
 	}
@@ -100,7 +100,7 @@ func (s *session) restore(ctx context.Context, copied string, yes bool) error {
 	if err != nil {
 		return err
 	}
-	restorer, ok := lane.As[lane.Restorer](rt.Lane().Storage)
+	restorer, ok := lane.As[fileRestorer](rt.Lane().Storage)
 	if !ok {
 		return notInFile("lane " + rt.Lane().Name)
 	}

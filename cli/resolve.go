@@ -61,7 +61,7 @@ func (s *session) findRun(ctx context.Context, given string, exact bool) (*runla
 // otherEnvironments says where runs are, if there are none in the environment of the call: it was left out, or
 // mistyped. "" where the lane does not tell, or has no runs at all.
 func otherEnvironments(ctx context.Context, rt *core.Runtime) string {
-	lister, ok := lane.As[lane.EnvironmentLister](rt.Lane().Storage)
+	lister, ok := lane.As[environmentLister](rt.Lane().Storage)
 	if !ok {
 		return ""
 	}

@@ -54,7 +54,7 @@ func (rt *Runtime) executorOf(ctx context.Context, run *runlane.Run) (x executor
 			x.elsewhere = !served && !x.missing
 		}
 	}
-	if reader, ok := lane.As[lane.InvocationReader](rt.lane.Transport); ok && x.timeout > 0 {
+	if reader, ok := lane.As[invocationReader](rt.lane.Transport); ok && x.timeout > 0 {
 		x.invocation, _ = reader.InvocationTime(ctx, run.Queue)
 	}
 	return x
@@ -127,4 +127,11 @@ func (x executor) text(run *runlane.Run) string {
 	default:
 		return ""
 	}
+}
+
+// invocationReader is the optional ability to tell how long an invocation may take that executes a queue's wakeups, for
+// queues that functions read. Explanations compare tasks with it.
+type invocationReader interface {
+	// InvocationTime is 0 where the queue does not tell.
+	InvocationTime(ctx context.Context, queue runlane.QueueName) (time.Duration, error)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// tickEvery is the time between two ticks of a worker, where the storage is not near (lane.Near).
+// tickEvery is the time between two ticks of a worker, where the storage is not near.
 const tickEvery = time.Minute
 
 // Work executes runs until ctx ends, lets the attempts in progress finish for Grace, and then ends them with
@@ -235,13 +235,13 @@ func (rt *Runtime) firesBetweenTicks() bool {
 	if len(rt.schedules.All()) == 0 {
 		return false
 	}
-	_, near := lane.As[lane.Near](rt.storage())
+	_, near := lane.As[nearStorage](rt.storage())
 	return near || rt.storage().Capabilities().ProcessLocalState
 }
 
 // tickDistance is about how long workers here wait between two ticks: a minute, unless the storage is near.
 func (rt *Runtime) tickDistance() time.Duration {
-	if near, ok := lane.As[lane.Near](rt.storage()); ok {
+	if near, ok := lane.As[nearStorage](rt.storage()); ok {
 		return near.TickEvery()
 	}
 	return tickEvery
@@ -270,4 +270,11 @@ func (rt *Runtime) rest(ctx context.Context, workerID string, tickedAt time.Time
 			rt.logger.LogAttrs(ctx, slog.LevelWarn, "schedules could not be fired at their time", attrs...)
 		}
 	}
+}
+
+// nearStorage is the optional ability of a storage whose reads cost so little that workers tick more often than once a minute,
+// and make the runs of their schedules at their times.
+type nearStorage interface {
+	// TickEvery is about how long a worker waits between two ticks: more than 0, and less than a minute.
+	TickEvery() time.Duration
 }

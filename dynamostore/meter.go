@@ -61,9 +61,7 @@ func (m *meter) conflict() {
 	m.stats.Conflicts++
 }
 
-var _ lane.UsageReader = (*Store)(nil)
-
-// Usage implements lane.UsageReader: the figures of [Store.Stats] by operation.
+// Usage has the figures of [Store.Stats] by operation.
 func (s *Store) Usage() map[string]Usage { return s.Stats().Operations }
 
 type meterKey struct{}

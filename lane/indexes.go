@@ -1,19 +1,6 @@
 package lane
 
-import (
-	"context"
-
-	"github.com/runlane/runlane-go"
-)
-
-// IndexReader is the optional ability of a storage to tell in what state the indexes are that it reads by, while they
-// are made, changed and deleted beside running programs. doctor shows it; nothing else depends on it. Found with [As].
-// Safe for concurrent use.
-type IndexReader interface {
-	// Indexes are those that the program reads, whether there or not, and then the others that the storage has. The
-	// error is of the looking, as of any other read; what is wrong with an index stands in its state.
-	Indexes(ctx context.Context) ([]IndexState, error)
-}
+import "github.com/runlane/runlane-go"
 
 // IndexState tells of an index whether it can be read.
 type IndexState struct {

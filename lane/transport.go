@@ -177,11 +177,3 @@ type EnvironmentScoper interface {
 	// core calls it once, before both. Wakeups are sent to the environment that each one names.
 	Scope(environment runlane.Environment)
 }
-
-// InvocationReader is the optional ability to tell how long an invocation may take that executes a queue's wakeups, for
-// queues that functions read. Explanations and doctor compare tasks with it; nothing else depends on it. Found with
-// [As].
-type InvocationReader interface {
-	// InvocationTime is 0 where the queue does not tell.
-	InvocationTime(ctx context.Context, queue runlane.QueueName) (time.Duration, error)
-}

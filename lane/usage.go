@@ -19,12 +19,6 @@ func (u Usage) Minus(before Usage) Usage {
 	return Usage{u.Requests - before.Requests, u.WriteUnits - before.WriteUnits, u.ReadUnits - before.ReadUnits}
 }
 
-// UsageReader is the optional ability of a storage to say what it has used since it was made. Found with [As].
-type UsageReader interface {
-	// Usage returns a copy of the sums, by the names that the storage has for its operations. Safe for concurrent use.
-	Usage() map[string]Usage
-}
-
 // UsageCount adds up what is used under one context. Make it with [CountUsage]. Safe for concurrent use.
 type UsageCount struct {
 	mutex sync.Mutex

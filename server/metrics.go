@@ -274,7 +274,7 @@ var storageUsage = []struct {
 
 // usageText is what this process has used of its storage, where that is known.
 func (a *api) usageText() string {
-	reader, ok := lane.As[lane.UsageReader](a.rt.Lane().Storage)
+	reader, ok := lane.As[usageReader](a.rt.Lane().Storage)
 	if !ok {
 		return ""
 	}
@@ -304,4 +304,10 @@ const metricsText = "text/plain; version=0.0.4; charset=utf-8"
 func (m *Metrics) answered(operation string, status int, took time.Duration) {
 	m.count("runlane_http_requests_total", label("operation", operation)+","+label("status", strconv.Itoa(status)), 1)
 	m.observe("runlane_http_request_seconds", label("operation", operation), took)
+}
+
+// usageReader is the optional ability of a storage to say what it has used since it was made.
+type usageReader interface {
+	// Usage returns a copy of the sums, by the names that the storage has for its operations. Safe for concurrent use.
+	Usage() map[string]lane.Usage
 }

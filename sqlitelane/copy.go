@@ -16,14 +16,11 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 )
 
-var (
-	_ lane.Copier   = (*Storage)(nil)
-	_ lane.Restorer = (*Storage)(nil)
-)
-
-// CopyTo implements lane.Copier. The copy is made from one state of the file by a reader, so writers go on; meanwhile
-// their log only grows. It is written beside path under another name, without free pages, is synced, opened and checked
-// page by page, and has its own name from then on. It is a lane like the one it was made from.
+// CopyTo makes a copy of all that the storage keeps at path, whole or not at all, checks it and returns its size in
+// bytes. What is there is never overwritten: runlane.ErrValidationFailed. The copy is made from one state of the file
+// by a reader, so writers go on; meanwhile their log only grows. It is written beside path under another name, without
+// free pages, is synced, opened and checked page by page, and has its own name from then on. It is a lane like the one
+// it was made from.
 func (s *Storage) CopyTo(ctx context.Context, path string) (size int64, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return 0, err
@@ -47,9 +44,11 @@ func (s *Storage) CopyTo(ctx context.Context, path string) (size int64, err erro
 	return size, name(draft, path)
 }
 
-// RestoreTo implements lane.Restorer: a copy like that of CopyTo takes the place of the file at path in one step, while
-// the lock of that file is held. The commits of its log are moved into it before: where this is stopped, it is as it
-// was, or replaced. It keeps its mode, and its owner where this process may.
+// RestoreTo puts a checked copy in the place of the file at path and returns its size in bytes. While any process has
+// that file open, this one included, it is left as it is: runlane.ErrValidationFailed. A copy like that of CopyTo takes
+// the place of the file at path in one step, while the lock of that file is held. The commits of its log are moved into
+// it before: where this is stopped, it is as it was, or replaced. It keeps its mode, and its owner where this process
+// may.
 func (s *Storage) RestoreTo(ctx context.Context, path string) (size int64, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return 0, err

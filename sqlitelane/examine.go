@@ -19,12 +19,7 @@ const (
 	leastRoom = 256 << 20
 )
 
-var (
-	_ lane.Examiner    = (*Storage)(nil)
-	_ lane.WriteProber = (*Storage)(nil)
-)
-
-// ProbeWrite implements lane.WriteProber: the head of the file is written again as it is.
+// ProbeWrite makes a commit that changes nothing, for doctor: the head of the file is written again as it is.
 func (s *Storage) ProbeWrite(ctx context.Context) error {
 	if err := embedded.Ended(ctx); err != nil {
 		return err
@@ -32,8 +27,8 @@ func (s *Storage) ProbeWrite(ctx context.Context) error {
 	return s.write(ctx, func(t *tx) error { return t.Exec(fmt.Sprint("PRAGMA user_version=", format)) })
 }
 
-// Examine implements lane.Examiner: the file's format and size, its pages, its log, the disk's room, how it syncs. That
-// it is on a disk of this machine was made sure of by [Open].
+// Examine looks, for doctor, at the file's format and size, its pages, its log, the disk's room, how it syncs. That it
+// is on a disk of this machine was made sure of by [Open].
 func (s *Storage) Examine(ctx context.Context) ([]lane.Finding, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err

@@ -82,7 +82,7 @@ func (n *names) rememberIf(tx *file.Tx, text string, number int64) {
 
 const selectEnvironments = `SELECT name FROM names WHERE EXISTS(SELECT 1 FROM runs WHERE env = names.id) ORDER BY name`
 
-// Environments implements lane.EnvironmentLister.
+// Environments are the names of those that have runs, in their order.
 func (s *Storage) Environments(ctx context.Context) (found []runlane.Environment, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err

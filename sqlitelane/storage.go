@@ -43,11 +43,7 @@ type Storage struct {
 	ordered atomic.Pointer[[]runlane.QueueName]
 }
 
-var (
-	_ lane.Storage           = (*Storage)(nil)
-	_ lane.Near              = (*Storage)(nil)
-	_ lane.EnvironmentLister = (*Storage)(nil)
-)
+var _ lane.Storage = (*Storage)(nil)
 
 func newStorage(o file.Options) *Storage {
 	return &Storage{
@@ -78,7 +74,7 @@ func (*Storage) Capabilities() lane.StorageCapabilities {
 	}
 }
 
-// TickEvery implements lane.Near: a tick that finds nothing takes a quarter of a millisecond.
+// TickEvery is how often workers tick: a tick that finds nothing takes a quarter of a millisecond.
 func (*Storage) TickEvery() time.Duration { return 10 * time.Second }
 
 // Start opens the file.

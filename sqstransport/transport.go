@@ -78,7 +78,7 @@ type Options struct {
 }
 
 // Transport implements [lane.Transport], [lane.QueueCarrier], [lane.Receiver], [lane.Orderer], [lane.DelayedSender],
-// [lane.DepthReader], [lane.InvocationReader] and [HandBacker].
+// [lane.DepthReader] and [HandBacker].
 type Transport struct {
 	lane.UnimplementedTransport
 
@@ -99,8 +99,6 @@ var (
 	_ lane.FairQueuer    = (*Transport)(nil)
 	_ lane.DelayedSender = (*Transport)(nil)
 	_ lane.DepthReader   = (*Transport)(nil)
-
-	_ lane.InvocationReader = (*Transport)(nil)
 )
 
 // binding is an SQS queue that carries the wakeups of one or more queues of the application.
@@ -356,7 +354,7 @@ const (
 	shortestInvocation    = 30 * time.Second
 )
 
-// InvocationTime implements [lane.InvocationReader]: a sixth of the queue's visibility timeout, 0 below 30 s. A queue
+// InvocationTime is how long a function may take that executes a queue's wakeups: a sixth of the queue's visibility timeout, 0 below 30 s. A queue
 // that is not bound is runlane.ErrConfigurationInvalid, every failure of the request runlane.ErrTransportUnavailable.
 func (t *Transport) InvocationTime(ctx context.Context, queue runlane.QueueName) (time.Duration, error) {
 	b, ok := t.carrier(queue)

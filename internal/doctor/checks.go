@@ -33,7 +33,7 @@ func Standard(rt *core.Runtime, publish bool) []Check {
 	if rt.Lane().Storage.Capabilities().KeepsSchedules {
 		checks = append(checks, Check{Name: "schedules", Run: checkSchedules})
 	}
-	if reader, ok := lane.As[lane.InvocationReader](rt.Lane().Transport); ok {
+	if reader, ok := lane.As[invocationReader](rt.Lane().Transport); ok {
 		checks = append(checks, Check{
 			Name: "timeouts",
 			Run: func(ctx context.Context, rt *core.Runtime) (string, error) {
@@ -41,7 +41,7 @@ func Standard(rt *core.Runtime, publish bool) []Check {
 			},
 		})
 	}
-	if reader, ok := lane.As[lane.IndexReader](rt.Lane().Storage); ok {
+	if reader, ok := lane.As[indexReader](rt.Lane().Storage); ok {
 		checks = append(checks, Check{
 			Name: "indexes",
 			Run:  func(ctx context.Context, _ *core.Runtime) (string, error) { return checkIndexes(ctx, reader) },
@@ -121,7 +121,7 @@ func checkWriting(ctx context.Context, rt *core.Runtime) (string, error) {
 			return "", unexpected(err, "changing a schedule that does not exist")
 		}
 	}
-	if prober, ok := lane.As[lane.WriteProber](storage); ok {
+	if prober, ok := lane.As[writeProber](storage); ok {
 		return "a commit was written, and changed nothing", prober.ProbeWrite(ctx)
 	}
 	return "writes are allowed; nothing was written", nil
@@ -175,7 +175,7 @@ func checkQueues(ctx context.Context, rt *core.Runtime) (string, error) {
 }
 
 // checkTimeouts compares the tasks with what the functions take that their queues are made for.
-func checkTimeouts(ctx context.Context, rt *core.Runtime, reader lane.InvocationReader) (string, error) {
+func checkTimeouts(ctx context.Context, rt *core.Runtime, reader invocationReader) (string, error) {
 	tasks, err := rt.Tasks().List(ctx)
 	if err != nil {
 		return "", err
@@ -229,7 +229,7 @@ func longerFunction(queue runlane.QueueName, timeout time.Duration) string {
 }
 
 // checkIndexes looks whether what lists and ticks read is there, also while it is changed.
-func checkIndexes(ctx context.Context, reader lane.IndexReader) (string, error) {
+func checkIndexes(ctx context.Context, reader indexReader) (string, error) {
 	states, err := reader.Indexes(ctx)
 	if err != nil {
 		return "", err

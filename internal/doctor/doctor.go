@@ -95,7 +95,7 @@ func Look(ctx context.Context, rt *core.Runtime) (findings []shown.Finding, err 
 // Examine is what the storage finds about the place where it keeps its state, which may take long. A storage that does
 // not look finds nothing.
 func Examine(ctx context.Context, rt *core.Runtime) (findings []shown.Finding, err error) {
-	examiner, ok := lane.As[lane.Examiner](rt.Lane().Storage)
+	examiner, ok := lane.As[stateExaminer](rt.Lane().Storage)
 	if !ok {
 		return nil, nil
 	}

@@ -292,7 +292,7 @@ func workTicks(t *testing.T, h Harness) {
 	stop := s.work(nil)
 	s.must(wait(s.Context(), 10*time.Minute))
 	every := int32(1)
-	if near, ok := lane.As[lane.Near](s.lane.Storage); ok {
+	if near, ok := lane.As[interface{ TickEvery() time.Duration }](s.lane.Storage); ok {
 		every = int32(time.Minute / near.TickEvery())
 	}
 	// Two scans a tick: due runs, and waits to send ahead.
