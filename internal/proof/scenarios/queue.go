@@ -319,6 +319,7 @@ func queueGivesBack(t *testing.T, h Harness) {
 
 	reserved := s.get(stuck.ID)
 	waiting = s.trigger(task.With(jobPayload{}), nil)
+	s.settle() // the hand-over reads an index
 	handBack(stuck)
 	s.wantSent("the slot that was given back", waiting)
 	e, err := s.rt.Runs().Explain(s.Context(), stuck.ID)
