@@ -99,6 +99,12 @@ func TestStream_HasNoEmptyEvents(t *testing.T) {
 // withoutFeed is a storage that keeps no order of commits.
 type withoutFeed struct{ lane.Storage }
 
+func (s withoutFeed) Capabilities() lane.StorageCapabilities {
+	c := s.Storage.Capabilities()
+	c.FeedsCommits = false
+	return c
+}
+
 func TestStream_OfAllRuns_WhereTheLaneKeepsNoOrder(t *testing.T) {
 	t.Parallel()
 	l, err := lane.New(withoutFeed{memlane.NewStorage(nil)}, memlane.NewTransport(nil), nil)

@@ -395,6 +395,12 @@ func TestWebhooks_ACursorThatIsTooOld_LosesNothing(t *testing.T) {
 // plain is a storage that keeps no order of commits.
 type plain struct{ lane.Storage }
 
+func (s plain) Capabilities() lane.StorageCapabilities {
+	c := s.Storage.Capabilities()
+	c.FeedsCommits = false
+	return c
+}
+
 func TestWebhooks_WithoutAFeed_DoNotBegin(t *testing.T) {
 	t.Parallel()
 	p := newProcess(t, plain{memlane.NewStorage(nil)}, newReceiver(), toldOf)
