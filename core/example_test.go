@@ -242,11 +242,9 @@ func ExampleRuntime_Lane() {
 	rt := openExample()
 	defer rt.close()
 	rt.start("run_1", "ada@example.org")
-	if depth, ok := lane.As[lane.DepthReader](rt.Lane().Transport); ok {
-		visible, inFlight, err := depth.Depth(context.Background(), "mail")
-		fmt.Println(visible, inFlight, err)
-	}
-	// Output: 1 0 <nil>
+	_, receives := lane.As[lane.Receiver](rt.Lane().Transport)
+	fmt.Println(receives)
+	// Output: true
 }
 
 // counted prints what it is told.

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/lane"
 )
 
 // warnOfIdleKeys warns of concurrency keys in queues without a limit that are known when the runtime opens.
@@ -25,10 +24,7 @@ func (rt *Runtime) warnOfIdleKeys(ctx context.Context) {
 // warnOfIdleKey warns once a task and queue of a concurrency key that has no effect. It has one where the queue has a
 // limit, or where its wakeups have groups.
 func (rt *Runtime) warnOfIdleKey(ctx context.Context, task runlane.TaskID, queue runlane.Queue) {
-	if queue.Bounded() || rt.ordered(queue.Name) {
-		return
-	}
-	if fair, ok := lane.As[lane.FairQueuer](rt.lane.Transport); ok && fair.Fair(queue.Name) {
+	if queue.Bounded() || rt.ordered(queue.Name) || rt.lane.Transport.Fair(queue.Name) {
 		return
 	}
 	type warned struct {

@@ -95,9 +95,6 @@ func (h moveHost) Ordered(queue runlane.QueueName) bool { return h.rt.ordered(qu
 
 // OrderedInUse implements move.Host.
 func (h moveHost) OrderedInUse(ctx context.Context) (names []runlane.QueueName, err error) {
-	if h.rt.orders == nil {
-		return nil, nil
-	}
 	states, err := h.rt.Queues().InUse(ctx)
 	for i := range states {
 		if states[i].Ordered {

@@ -29,9 +29,8 @@ type Runtime struct {
 	schedules    schedule.Scheduler
 	bounded      []runlane.Queue     // those of them with a limit, by name
 	bindings     []runlane.QueueName // nil: any queue
-	delayed      lane.DelayedSender  // nil where the transport cannot delay
+	delays       bool                // the transport can, in some queues
 	undelayed    []runlane.QueueName // queues that cannot delay, where others can
-	orders       lane.Orderer        // nil: no queue is ordered
 	catalog      catalog
 	tellers      turns
 	cascades     cascades
@@ -107,13 +106,13 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 
 // withoutDelay are the queues that cannot delay, where others can, as far as they are bound or known here.
 func (rt *Runtime) withoutDelay() (names []runlane.QueueName) {
-	if rt.delayed == nil {
+	if !rt.delays {
 		return nil
 	}
 	all := append(slices.Collect(maps.Keys(rt.queues)), rt.bindings...)
 	slices.Sort(all)
 	return slices.DeleteFunc(slices.Compact(all), func(name runlane.QueueName) bool {
-		return rt.delayed.MaxDelay(name) > 0
+		return rt.lane.Transport.MaxDelay(name) > 0
 	})
 }
 
@@ -167,8 +166,7 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 	if rt.maxAbandoned == 0 {
 		rt.maxAbandoned = runlane.DefaultMaxAbandoned
 	}
-	rt.delayed, _ = lane.As[lane.DelayedSender](l.Transport)
-	rt.orders, _ = lane.As[lane.Orderer](l.Transport)
+	rt.delays = l.Transport.Capabilities().NativeDelay
 	rt.catalog.settled = map[runlane.TaskID]bool{}
 	rt.workerID = newWorkerID(rt.world.NewID)
 	return rt

@@ -14,13 +14,13 @@ import (
 // its place up, and comes back at the end (docs/internals/design.md, Ordered queues).
 
 // ErrOwned is in the chain of the error with which [Runtime.ExecuteDelivery] hands a wakeup of an ordered queue
-// ([lane.Orderer]) back because a lease on its run stands, or was lost by the attempt, because the run was asked to
+// back because a lease on its run stands, or was lost by the attempt, because the run was asked to
 // stop and has not ended, or because a shutdown left its handler behind, which may still work. Nothing more was
 // written. Let it come again after a delay: the wakeups behind it wait until the run has ended, or waits.
 var ErrOwned = errors.New("runlane: the run is owned, and its queue is ordered")
 
 // ErrOrdered is in the chain of the error with which [Runtime.ExecuteNext], [Runtime.RunNow] and [Runtime.Work] where
-// it polls, as with WorkOptions.Drain, refuse an ordered queue ([lane.Orderer]): the storage does not know the order of
+// it polls, as with WorkOptions.Drain, refuse an ordered queue: the storage does not know the order of
 // wakeups, so runs of one key would execute beside each other.
 var ErrOrdered = errors.New("runlane: the queue is ordered")
 
@@ -28,7 +28,7 @@ var ErrOrdered = errors.New("runlane: the queue is ordered")
 var errReleased = errors.New("runlane: released by a shutdown")
 
 func (rt *Runtime) ordered(queue runlane.QueueName) bool {
-	return rt.orders != nil && rt.orders.Ordered(queue)
+	return rt.lane.Transport.Ordered(queue)
 }
 
 // holdsPlace refuses to acknowledge a wakeup whose run is owned, in an ordered queue. A run that was asked to stop is

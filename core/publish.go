@@ -293,10 +293,10 @@ func (rt *Runtime) wakeLater(ctx context.Context, run *runlane.Run, wait time.Du
 }
 
 func (rt *Runtime) canDelay(queue runlane.QueueName, wait time.Duration) bool {
-	if rt.delayed == nil {
+	if !rt.delays {
 		return false
 	}
-	longest := rt.delayed.MaxDelay(queue)
+	longest := rt.lane.Transport.MaxDelay(queue)
 	return longest > 0 && wait <= longest
 }
 
@@ -316,7 +316,7 @@ func (rt *Runtime) delayedWakeup(run *runlane.Run, wait time.Duration) lane.Dela
 func (rt *Runtime) sendDelayed(ctx context.Context, wakeups ...lane.DelayedWakeup) error {
 	limited := afterCommit(ctx)
 	defer limited.stop()
-	outcomes, err := rt.delayed.SendWakeups(limited, wakeups)
+	outcomes, err := rt.lane.Transport.SendWakeups(limited, wakeups)
 	if err == nil {
 		err = checkOutcomes(outcomes, len(wakeups))
 	}

@@ -37,7 +37,7 @@ type QueueState struct {
 	// [QueueStats] are then of all queues that share it.
 	Carrier runlane.QueueName `json:"carrier,omitempty"`
 	// Ordered says that the runs of one concurrency key execute one after the other, in the order in which their
-	// wakeups were published ([lane.Orderer]).
+	// wakeups were published.
 	Ordered bool `json:"ordered,omitempty"`
 }
 
@@ -186,11 +186,13 @@ func (q *Queues) Stats(ctx context.Context, name runlane.QueueName) (*QueueStats
 	if err := q.count(ctx, stats); err != nil {
 		return nil, err
 	}
-	reader, ok := lane.As[lane.DepthReader](q.rt.lane.Transport)
-	if !ok || !stats.Bound {
+	if !stats.Bound {
 		return stats, nil
 	}
-	backlog, inFlight, err := reader.Depth(ctx, name)
+	backlog, inFlight, err := q.rt.lane.Transport.Depth(ctx, name)
+	if errors.Is(err, runlane.ErrCapabilityUnsupported) {
+		return stats, nil
+	}
 	if err != nil {
 		return stats, err
 	}

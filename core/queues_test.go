@@ -66,6 +66,10 @@ type plainTransport struct{ lane.Transport }
 
 func (plainTransport) Capabilities() lane.TransportCapabilities { return lane.TransportCapabilities{} }
 
+func (plainTransport) Depth(ctx context.Context, queue runlane.QueueName) (visible, inFlight int, err error) {
+	return lane.UnimplementedTransport{}.Depth(ctx, queue)
+}
+
 // silent is a transport whose depth cannot be read.
 type silent struct{ *scenarios.ScriptedTransport }
 

@@ -16,10 +16,7 @@ import (
 )
 
 // onlySends is a transport that cannot deliver to this process, as SQS's: workers that live long poll.
-type onlySends struct {
-	lane.Transport
-	lane.DelayedSender
-}
+type onlySends struct{ lane.Transport }
 
 // polling is a storage whose workers poll, in virtual time.
 type polling struct {
@@ -58,7 +55,7 @@ func (p *polling) logging(t *testing.T, logger *slog.Logger) *core.Runtime {
 		}
 	})
 	transport := memlane.NewTransport(nil)
-	l, err := lane.New(p.storage, onlySends{transport, transport}, nil)
+	l, err := lane.New(p.storage, onlySends{transport}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,7 +103,7 @@ func (t *tick) request(ctx context.Context, refs []lane.RunRef, recovers bool) S
 
 // sendAhead sends delayed wakeups for waits that end before the tick after the next, so that they end to the second.
 func (t *tick) sendAhead(ctx context.Context) StageResult {
-	if t.rt.delayed == nil {
+	if !t.rt.delays {
 		return StageResult{}
 	}
 	now := t.rt.now()
@@ -189,11 +189,7 @@ func (t *tick) redeliver(ctx context.Context) StageResult {
 
 // hasBacklog reports a queue in which a wakeup may still wait. A queue whose depth cannot be read has none.
 func (t *tick) hasBacklog(ctx context.Context, queue runlane.QueueName) bool {
-	depths, ok := lane.As[lane.DepthReader](t.rt.lane.Transport)
-	if !ok {
-		return false
-	}
-	visible, _, err := depths.Depth(ctx, queue)
+	visible, _, err := t.rt.lane.Transport.Depth(ctx, queue)
 	return err == nil && visible > backlogDepth
 }
 

@@ -37,7 +37,7 @@ func (t *tick) query(at time.Time) lane.DueQuery {
 		Patience:  lane.Patience{Queued: queuedPatience},
 		Bounded:   t.rt.bounded,
 	}
-	if t.rt.delayed != nil {
+	if t.rt.delays {
 		q.Patience.ShortWait, q.Patience.Undelayed = shortWaitPatience, t.rt.undelayed
 	}
 	return q

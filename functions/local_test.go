@@ -19,7 +19,6 @@ import (
 	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/internal/proof/e2e/lambdatest"
 	"github.com/runlane/runlane-go/internal/proof/scenarios/patience"
-	"github.com/runlane/runlane-go/lane"
 )
 
 // deployed is a program on local AWS with its table, its queue and what the template's mappings would do.
@@ -179,9 +178,5 @@ func TestLocal_MessageThatIsNoWakeup_DoesNotHinderOthers(t *testing.T) {
 
 func (d *deployed) depth(t *testing.T) (visible, inFlight int, err error) {
 	t.Helper()
-	queue, ok := lane.As[lane.DepthReader](d.Lane().Transport)
-	if !ok {
-		t.Fatal("the transport does not tell its depth")
-	}
-	return queue.Depth(t.Context(), "default")
+	return d.Lane().Transport.Depth(t.Context(), "default")
 }

@@ -40,7 +40,7 @@ func (s *watched) ListRunsNeedingCancellationFinalization(ctx context.Context, q
 }
 
 // waiting is a runtime on which n wakeups wait for a tick, written ten minutes ago.
-func waiting(t *testing.T, storage *watched, n int) (*core.Runtime, lane.DepthReader) {
+func waiting(t *testing.T, storage *watched, n int) (*core.Runtime, lane.Transport) {
 	t.Helper()
 	var past atomic.Int64
 	past.Store(int64(10 * time.Minute))
@@ -57,7 +57,7 @@ func waiting(t *testing.T, storage *watched, n int) (*core.Runtime, lane.DepthRe
 	return rt, transport
 }
 
-func depth(t *testing.T, transport lane.DepthReader) int {
+func depth(t *testing.T, transport lane.Transport) int {
 	t.Helper()
 	visible, _, err := transport.Depth(t.Context(), "default")
 	if err != nil {

@@ -52,6 +52,6 @@
 //
 // Embed [UnimplementedTransport] and write PublishWakeups. A failure of one message is runlane.ErrTransportPublishFailed
 // and counts against it; throttling and outages are runlane.ErrTransportUnavailable and do not. A queue without a
-// binding fails its own attempts and no others. The other abilities ([Receiver], [Orderer], [DelayedSender] and more)
-// are interfaces that [As] finds; a decorator needs an Unwrap method.
+// binding fails its own attempts and no others. One that delivers
+// wakeups to its own process is a [Receiver], which [As] finds; a decorator needs an Unwrap method.
 package lane

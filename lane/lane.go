@@ -45,8 +45,7 @@ type Capabilities struct {
 	Transport TransportCapabilities `json:"transport"`
 }
 
-// New validates the pair. What is missing or contradictory is runlane.ErrConfigurationInvalid; an adapter that promises
-// an ability which it does not have is runlane.ErrContractViolation.
+// New validates the pair. What is missing or contradictory is runlane.ErrConfigurationInvalid.
 func New(storage Storage, transport Transport, options *Options) (*Lane, error) {
 	if options == nil {
 		options = &Options{}
@@ -77,18 +76,6 @@ func New(storage Storage, transport Transport, options *Options) (*Lane, error) 
 		}
 	}
 	c := l.Capabilities()
-	if _, ok := As[DelayedSender](transport); c.Transport.NativeDelay && !ok {
-		return nil, &runlane.Error{
-			Code: runlane.ErrContractViolation, Message: "transport reports native delay but is no lane.DelayedSender",
-			Hint: "implement MaxDelay and SendWakeups, or clear the flag",
-		}
-	}
-	if _, ok := As[Orderer](transport); c.Transport.OrderedDelivery && !ok {
-		return nil, &runlane.Error{
-			Code: runlane.ErrContractViolation, Message: "transport reports ordered delivery but is no lane.Orderer",
-			Hint: "implement Ordered, or clear the flag",
-		}
-	}
 	if l.ProductionDurable && (!c.Storage.DurableState || !c.Transport.DurableDelivery) {
 		return nil, invalid("lane is declared production durable but one half is not",
 			"clear ProductionDurable, or use a storage of durable state with a transport of durable delivery")

@@ -27,18 +27,39 @@ type Transport interface {
 	// runlane.ErrTransportPublishFailed for the operation) means that no outcome can be trusted: core records it
 	// against every attempt, where it counts for none, and retries without a limit.
 	PublishWakeups(ctx context.Context, c *PublishCommand) ([]PublishOutcome, error)
+
+	// MaxDelay is the longest delay of a queue; 0 where it cannot delay, as ordered queues, in whose groups a delayed
+	// wakeup would not be. It makes no request to a provider, and neither do Carrier, Ordered and Fair.
+	MaxDelay(queue runlane.QueueName) time.Duration
+	// SendWakeups sends wakeups that no outbox row stands for, each after its delay, rounded up. Best effort: the tick
+	// finds what is lost. It returns one outcome for each wakeup, in order, or an error as PublishWakeups does.
+	SendWakeups(ctx context.Context, wakeups []DelayedWakeup) ([]PublishOutcome, error)
+
+	// Carrier names the binding that carries a queue's wakeups: its own, or one of Queues that it shares. ok is false
+	// for a queue that has none. That of [UnimplementedTransport] is the queue's own; callers ask [CarrierOf].
+	Carrier(queue runlane.QueueName) (binding runlane.QueueName, ok bool)
+	// Ordered reports whether the wakeups of a group of this queue are delivered one after the other, in the order of
+	// their publication: the next one comes when that before it was acknowledged. In an ordered queue core acknowledges
+	// no wakeup while a lease on its run stands, so that no run executes beside or before those whose wakeups came
+	// earlier.
+	Ordered(queue runlane.QueueName) bool
+	// Fair reports whether the wakeups of one group keep no others of the queue from coming, in no order.
+	Fair(queue runlane.QueueName) bool
+	// Depth counts, approximately, wakeups of a queue that wait and those that were received and not yet acknowledged:
+	// redelivery waits while there is a backlog. No flag stands for it: runlane.ErrCapabilityUnsupported means that it
+	// cannot be read.
+	Depth(ctx context.Context, queue runlane.QueueName) (visible, inFlight int, err error)
 }
 
-// TransportCapabilities are public promises. NativeDelay without [DelayedSender] is a contract violation, and so is
-// OrderedDelivery without [Orderer].
+// TransportCapabilities are public promises.
 type TransportCapabilities struct {
 	// DurableDelivery: accepted wakeups survive the loss of the process.
 	DurableDelivery bool `json:"durableDelivery"`
 	// MessageGrouping: wakeups can be grouped for provider-level order.
 	MessageGrouping bool `json:"messageGrouping"`
-	// NativeDelay: the provider can hold wakeups for later.
+	// NativeDelay: the provider can hold wakeups for later (SendWakeups), in the queues of which MaxDelay says so.
 	NativeDelay bool `json:"nativeDelay"`
-	// OrderedDelivery: the provider keeps the order within a group, for the queues of which [Orderer] says so.
+	// OrderedDelivery: the provider keeps the order within a group, for the queues of which Ordered says so.
 	OrderedDelivery bool `json:"orderedDelivery"`
 }
 
@@ -98,39 +119,18 @@ type Receiver interface {
 	// has logged it: the receiver need not. The
 	// context that handle gets does not end with ctx: the caller decides how long attempts may take to finish. queues
 	// are those to take wakeups of; one that is not bound is runlane.ErrConfigurationInvalid. Wakeups of queues that
-	// share a binding with them come too, and handle decides ([QueueCarrier]).
+	// share a binding with them come too, and handle decides ([CarrierOf]).
 	Receive(
 		ctx context.Context, queues []runlane.QueueName, concurrency int, handle func(context.Context, Wakeup) error,
 	) error
 }
 
-// QueueCarrier is the optional ability to carry the wakeups of several queues with one binding. Without it each queue
-// needs a binding of its name. Found with [As]; [CarrierOf] asks any transport.
-type QueueCarrier interface {
-	// Carrier names the binding that carries the queue's wakeups: its own, or one that it shares. ok is false for a
-	// queue that has none. It makes no request.
-	Carrier(queue runlane.QueueName) (binding runlane.QueueName, ok bool)
-}
-
-// CarrierOf names the binding with which the transport carries a queue's wakeups. ok is false for a queue that has
-// none.
+// CarrierOf names the binding with which the transport carries a queue's wakeups, one of its Queues. ok is false for a
+// queue that has none.
 func CarrierOf(t Transport, queue runlane.QueueName) (binding runlane.QueueName, ok bool) {
-	if carrier, can := As[QueueCarrier](t); can {
-		return carrier.Carrier(queue)
-	}
+	binding, ok = t.Carrier(queue)
 	bindings := t.Queues()
-	return queue, bindings == nil || slices.Contains(bindings, queue)
-}
-
-// Orderer is the optional ability to deliver the wakeups of a group one after the other, in the order of their
-// publication: the next one comes when that before it was acknowledged. Found with [As].
-//
-// In an ordered queue core acknowledges no wakeup while a lease on its run stands, so that no run executes beside or
-// before those whose wakeups came earlier. A queue that is ordered cannot delay ([DelayedSender]): a delayed wakeup
-// would be in no group.
-type Orderer interface {
-	// Ordered reports whether a queue is an ordered one. It makes no request to a provider.
-	Ordered(queue runlane.QueueName) bool
+	return binding, ok && (bindings == nil || slices.Contains(bindings, binding))
 }
 
 // LoggerTaker is the optional ability of a transport to log as the runtime does. Found with [As].
@@ -139,34 +139,11 @@ type LoggerTaker interface {
 	TakeLogger(logger *slog.Logger)
 }
 
-// FairQueuer is the optional ability to keep the wakeups of one group from delaying those of others, in no order. Found
-// with [As].
-type FairQueuer interface {
-	// Fair reports whether a queue does. It makes no request to a provider.
-	Fair(queue runlane.QueueName) bool
-}
-
-// DelayedSender is the optional ability to send wakeups that no outbox row stands for, each after its delay, rounded
-// up. Best effort: the tick finds what is lost. Found with [As].
-type DelayedSender interface {
-	// MaxDelay is the longest delay of a queue; 0 where it cannot delay, as ordered queues ([Orderer]).
-	MaxDelay(queue runlane.QueueName) time.Duration
-	// SendWakeups returns one outcome for each wakeup, in order, or an error as PublishWakeups does.
-	SendWakeups(ctx context.Context, wakeups []DelayedWakeup) ([]PublishOutcome, error)
-}
-
 // DelayedWakeup is a wakeup for later.
 type DelayedWakeup struct {
 	Wakeup
 	// Delay counts from the call.
 	Delay time.Duration
-}
-
-// DepthReader is the optional ability to read a queue's approximate depth: redelivery waits while there is a backlog.
-// Found with [As].
-type DepthReader interface {
-	// Depth counts wakeups that wait and wakeups that were received and not yet acknowledged.
-	Depth(ctx context.Context, queue runlane.QueueName) (visible, inFlight int, err error)
 }
 
 // EnvironmentScoper is the optional ability of a transport whose queues have the wakeups of several environments, as

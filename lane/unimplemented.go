@@ -2,6 +2,7 @@ package lane
 
 import (
 	"context"
+	"time"
 
 	"github.com/runlane/runlane-go"
 )
@@ -297,8 +298,9 @@ func (UnimplementedStorage) Check(context.Context, *PageQuery) (*runlane.Page[Vi
 	return nil, unsupported("Check")
 }
 
-// UnimplementedTransport is embedded by transports: PublishWakeups answers runlane.ErrCapabilityUnsupported; Start and
-// Close do nothing; no capability is promised; any queue is accepted.
+// UnimplementedTransport is embedded by transports: PublishWakeups, SendWakeups and Depth answer
+// runlane.ErrCapabilityUnsupported; Start and Close do nothing; no capability is promised; any queue is accepted, has a
+// binding of its own, and neither delays nor orders.
 type UnimplementedTransport struct{}
 
 var _ Transport = UnimplementedTransport{}
@@ -318,4 +320,28 @@ func (UnimplementedTransport) Queues() []runlane.QueueName { return nil }
 // PublishWakeups answers runlane.ErrCapabilityUnsupported.
 func (UnimplementedTransport) PublishWakeups(context.Context, *PublishCommand) ([]PublishOutcome, error) {
 	return nil, unsupported("PublishWakeups")
+}
+
+// MaxDelay is 0: no queue can delay.
+func (UnimplementedTransport) MaxDelay(runlane.QueueName) time.Duration { return 0 }
+
+// SendWakeups answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedTransport) SendWakeups(context.Context, []DelayedWakeup) ([]PublishOutcome, error) {
+	return nil, unsupported("SendWakeups")
+}
+
+// Carrier is the binding of the queue's name.
+func (UnimplementedTransport) Carrier(queue runlane.QueueName) (runlane.QueueName, bool) {
+	return queue, true
+}
+
+// Ordered is false.
+func (UnimplementedTransport) Ordered(runlane.QueueName) bool { return false }
+
+// Fair is false.
+func (UnimplementedTransport) Fair(runlane.QueueName) bool { return false }
+
+// Depth answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedTransport) Depth(context.Context, runlane.QueueName) (visible, inFlight int, err error) {
+	return 0, 0, unsupported("Depth")
 }

@@ -19,7 +19,8 @@ import (
 // sound are the methods that never go wrong.
 var sound = []string{
 	"Capabilities", "Queues", "MaxDelay", "Start", "Close", "CheckOutput", "CheckPayload", "Check", "CountRuns",
-	"PutTask", "ListTasks", "PutProgress", "GetProgress", "BeginFeed", "ReadFeed",
+	"PutTask", "ListTasks", "PutProgress", "GetProgress", "BeginFeed", "ReadFeed", "Carrier", "Ordered", "Fair",
+	"Depth",
 }
 
 // callAll calls every method of an interface with zero commands and returns the errors by method.
@@ -58,11 +59,9 @@ func TestFaulty_EveryMethodCanGoWrong(t *testing.T) {
 	}
 	plan := lanetest.NewFaultPlan(t, 1, lanetest.FaultRule{Kind: lanetest.FaultBefore, Rate: 1})
 	transport := lanetest.FaultyTransport(memlane.NewTransport(nil), plan)
-	for _, contract := range []reflect.Type{reflect.TypeFor[lane.Transport](), reflect.TypeFor[lane.DelayedSender]()} {
-		for method, err := range callAll(t, contract, transport) {
-			if runlane.CodeOf(err) != runlane.ErrTransportUnavailable {
-				t.Errorf("%s: %v", method, err)
-			}
+	for method, err := range callAll(t, reflect.TypeFor[lane.Transport](), transport) {
+		if runlane.CodeOf(err) != runlane.ErrTransportUnavailable {
+			t.Errorf("%s: %v", method, err)
 		}
 	}
 }
@@ -148,9 +147,6 @@ func TestFaultyStorage_KeepsAbilities(t *testing.T) {
 	if _, ok := lane.As[lane.Receiver](transport); !ok {
 		t.Error("the decorator hides what the transport can do")
 	}
-	if _, ok := lane.As[lane.DelayedSender](lanetest.FaultyTransport(lane.UnimplementedTransport{}, plan)); ok {
-		t.Error("the decorator promises what the transport cannot do")
-	}
 }
 
 func TestFaultyTransport_Throttle_IsEachMessagesOwnAndPublishesNothing(t *testing.T) {
@@ -209,8 +205,7 @@ func TestFaultyTransport_Loss_IsAcceptedAndSentToNobody(t *testing.T) {
 	if err != nil || len(outcomes) != 3 || outcomes[2].Type != lane.Published || len(inner.TakePublished()) != 0 {
 		t.Errorf("%+v %v", outcomes, err)
 	}
-	sender, _ := lane.As[lane.DelayedSender](transport)
-	outcomes, err = sender.SendWakeups(t.Context(), make([]lane.DelayedWakeup, 2))
+	outcomes, err = transport.SendWakeups(t.Context(), make([]lane.DelayedWakeup, 2))
 	if err != nil || len(outcomes) != 2 || outcomes[1].Type != lane.Published || len(inner.TakeDelayed()) != 0 {
 		t.Errorf("delayed: %+v %v", outcomes, err)
 	}

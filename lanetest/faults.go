@@ -33,7 +33,7 @@ const (
 
 // FaultRule says how often one thing goes wrong.
 type FaultRule struct {
-	// Method is the one it happens to, by its name in lane.Storage, lane.Transport or lane.DelayedSender. "" means all
+	// Method is the one it happens to, by its name in lane.Storage or lane.Transport. "" means all
 	// but the life cycle: Capabilities, Queues, MaxDelay, Start and Close never fail.
 	Method string
 	// Kind of the fault.
@@ -82,8 +82,8 @@ func FaultyStorage(s lane.Storage, plan *FaultPlan) lane.Storage {
 }
 
 // FaultyTransport is a transport whose sending goes wrong as the plan says: with runlane.ErrTransportUnavailable.
-// Wakeups are truly sent, lost before or after they were accepted, or sent twice. lane.As finds the abilities of the
-// transport behind it, of which only lane.DelayedSender goes wrong.
+// Wakeups are truly sent, lost before or after they were accepted, or sent twice. Depth does not go wrong, and neither
+// does the receiver that lane.As finds behind it.
 func FaultyTransport(t lane.Transport, plan *FaultPlan) lane.Transport {
 	return lanefault.Transport(t, plan.plan)
 }

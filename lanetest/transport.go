@@ -2,6 +2,7 @@ package lanetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -27,7 +28,7 @@ type TransportHarness struct {
 	Shared bool
 	// Receives: it is expected to be a lane.Receiver. Without it, that wakeups arrive is not tested here.
 	Receives bool
-	// Depth: it is expected to be a lane.DepthReader.
+	// Depth: the depth of its queues can be read.
 	Depth bool
 	// HandBack is how long a refused wakeup may take to come again. 0 means a minute.
 	HandBack time.Duration
@@ -48,7 +49,7 @@ type transportCase struct {
 	run   func(t *testing.T, h TransportHarness)
 }
 
-// RunTransport proves the contract of lane.Transport, and of the optional abilities that the harness declares.
+// RunTransport proves the contract of lane.Transport, and that of lane.Receiver where the harness declares it.
 func RunTransport(t *testing.T, h TransportHarness) {
 	t.Helper()
 	made := h.New
@@ -233,11 +234,9 @@ func transportCapabilities(t *testing.T, h TransportHarness) {
 	if _, ok := lane.As[lane.Receiver](transport); ok != h.Receives {
 		t.Errorf("transport is a lane.Receiver: %t, the harness says %t", ok, h.Receives)
 	}
-	if _, ok := lane.As[lane.DelayedSender](transport); h.Capabilities.NativeDelay && !ok {
-		t.Error("transport promises native delay and is no lane.DelayedSender")
-	}
-	if _, ok := lane.As[lane.DepthReader](transport); ok != h.Depth {
-		t.Errorf("transport is a lane.DepthReader: %t, the harness says %t", ok, h.Depth)
+	_, _, err := transport.Depth(t.Context(), "alpha")
+	if errors.Is(err, runlane.ErrCapabilityUnsupported) == h.Depth {
+		t.Errorf("the depth of a queue: %v; the harness says %t", err, h.Depth)
 	}
 	if h.AnyQueue {
 		if got := transport.Queues(); got != nil {

@@ -162,9 +162,9 @@ func transportFinish(t *testing.T, h TransportHarness) {
 	case <-time.After(patience.Limit):
 		t.Fatal("Receive did not return after its handler had")
 	}
-	if depth, ok := lane.As[lane.DepthReader](transport); ok && h.Depth {
+	if h.Depth {
 		waitFor(t, "the wakeup is acknowledged", func() bool {
-			visible, inFlight, err := depth.Depth(t.Context(), "alpha")
+			visible, inFlight, err := transport.Depth(t.Context(), "alpha")
 			return err == nil && visible == 0 && inFlight == 0
 		})
 	}
@@ -173,15 +173,14 @@ func transportFinish(t *testing.T, h TransportHarness) {
 // docs/internals/contract.md, Delayed wakeups.
 func transportDelay(t *testing.T, h TransportHarness) {
 	transport := h.New(t, "alpha")
-	sender, _ := lane.As[lane.DelayedSender](transport)
-	longest := sender.MaxDelay("alpha")
+	longest := transport.MaxDelay("alpha")
 	if longest < time.Second {
 		t.Fatalf("the longest delay is %s", longest)
 	}
 	const delay = 300 * time.Millisecond
 	r := receive(t, transport, 1, accept, "alpha")
 	sent := time.Now()
-	outcomes := must(sender.SendWakeups(t.Context(), []lane.DelayedWakeup{
+	outcomes := must(transport.SendWakeups(t.Context(), []lane.DelayedWakeup{
 		{Wakeup: attempt(0, "alpha").Wakeup, Delay: delay},
 		{Wakeup: attempt(1, "alpha").Wakeup, Delay: longest + time.Second},
 	}))(t)
@@ -199,11 +198,10 @@ func transportDelay(t *testing.T, h TransportHarness) {
 // docs/internals/contract.md, Receiving.
 func transportDepth(t *testing.T, h TransportHarness) {
 	transport := h.New(t, "alpha")
-	reader, _ := lane.As[lane.DepthReader](transport)
 	depth := func(wantVisible, wantInFlight int) {
 		t.Helper()
 		waitFor(t, fmt.Sprintf("depth %d waiting, %d under way", wantVisible, wantInFlight), func() bool {
-			visible, inFlight, err := reader.Depth(t.Context(), "alpha")
+			visible, inFlight, err := transport.Depth(t.Context(), "alpha")
 			return err == nil && visible == wantVisible && inFlight == wantInFlight
 		})
 	}

@@ -38,7 +38,7 @@ type TransportOptions struct {
 // directly to a waiting receiver. Delayed and refused ones wait for one timer, which exists only while there are any.
 // It is safe for concurrent use.
 //
-// It is a [lane.Receiver], a [lane.DelayedSender] and a [lane.DepthReader].
+// It is a [lane.Receiver].
 type Transport struct {
 	lane.UnimplementedTransport
 
@@ -54,10 +54,8 @@ type Transport struct {
 }
 
 var (
-	_ lane.Transport     = (*Transport)(nil)
-	_ lane.Receiver      = (*Transport)(nil)
-	_ lane.DelayedSender = (*Transport)(nil)
-	_ lane.DepthReader   = (*Transport)(nil)
+	_ lane.Transport = (*Transport)(nil)
+	_ lane.Receiver  = (*Transport)(nil)
 )
 
 // NewTransport returns a transport without wakeups.

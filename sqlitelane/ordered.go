@@ -137,7 +137,7 @@ func (t *Transport) orders(tx *tx, queue runlane.QueueName) (bool, error) {
 	return slices.Contains(*known, queue), nil
 }
 
-// Ordered implements [lane.Orderer]: the queues of [Options.Ordered] are, in whichever process they were named. Where
+// Ordered implements [lane.Transport]: the queues of [Options.Ordered] are, in whichever process they were named. Where
 // another process wrote since this one did, it reads the file. If that cannot be read, the queues are that were ordered
 // when it was opened.
 func (t *Transport) Ordered(queue runlane.QueueName) bool {

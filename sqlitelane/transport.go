@@ -42,8 +42,7 @@ const (
 // with idle workers are told, on Linux by the system, elsewhere by looking every 10 ms. Any queue can be used. It is
 // safe for concurrent use. It is part of what [Open] returns.
 //
-// It is a [lane.Receiver], a [lane.Orderer], a [lane.DelayedSender], a [lane.DepthReader] and a
-// [lane.EnvironmentScoper].
+// It is a [lane.Receiver] and a [lane.EnvironmentScoper].
 type Transport struct {
 	lane.UnimplementedTransport
 
@@ -64,13 +63,9 @@ type Transport struct {
 }
 
 var (
-	_ lane.Transport     = (*Transport)(nil)
-	_ lane.Receiver      = (*Transport)(nil)
-	_ lane.Orderer       = (*Transport)(nil)
-	_ lane.LoggerTaker   = (*Transport)(nil)
-	_ lane.DelayedSender = (*Transport)(nil)
-	_ lane.DepthReader   = (*Transport)(nil)
-
+	_ lane.Transport         = (*Transport)(nil)
+	_ lane.Receiver          = (*Transport)(nil)
+	_ lane.LoggerTaker       = (*Transport)(nil)
 	_ lane.EnvironmentScoper = (*Transport)(nil)
 )
 

@@ -21,7 +21,7 @@ func (t *Transport) MaxDelay(queue runlane.QueueName) time.Duration {
 	return 0
 }
 
-// Ordered implements [lane.Orderer]: FIFO queues are.
+// Ordered implements [lane.Transport]: FIFO queues are.
 func (t *Transport) Ordered(queue runlane.QueueName) bool {
 	b, ok := t.carrier(queue)
 	return ok && b.fifo
@@ -33,7 +33,7 @@ func (t *Transport) TakeLogger(logger *slog.Logger) { t.logger = cmp.Or(t.logger
 // log is the transport's logger, else the runtime's.
 func (t *Transport) log() *slog.Logger { return cmp.Or(t.logger, slog.Default()) }
 
-// Fair implements [lane.FairQueuer]: with [Options].Fair, standard queues are.
+// Fair implements [lane.Transport]: with [Options].Fair, standard queues are.
 func (t *Transport) Fair(queue runlane.QueueName) bool {
 	b, ok := t.carrier(queue)
 	return ok && !b.fifo && t.fair

@@ -77,8 +77,7 @@ type Options struct {
 	Visibility time.Duration
 }
 
-// Transport implements [lane.Transport], [lane.QueueCarrier], [lane.Receiver], [lane.Orderer], [lane.DelayedSender],
-// [lane.DepthReader] and [HandBacker].
+// Transport implements [lane.Transport], [lane.Receiver] and [HandBacker].
 type Transport struct {
 	lane.UnimplementedTransport
 
@@ -91,14 +90,9 @@ type Transport struct {
 }
 
 var (
-	_ lane.Transport     = (*Transport)(nil)
-	_ lane.QueueCarrier  = (*Transport)(nil)
-	_ lane.Receiver      = (*Transport)(nil)
-	_ lane.Orderer       = (*Transport)(nil)
-	_ lane.LoggerTaker   = (*Transport)(nil)
-	_ lane.FairQueuer    = (*Transport)(nil)
-	_ lane.DelayedSender = (*Transport)(nil)
-	_ lane.DepthReader   = (*Transport)(nil)
+	_ lane.Transport   = (*Transport)(nil)
+	_ lane.Receiver    = (*Transport)(nil)
+	_ lane.LoggerTaker = (*Transport)(nil)
 )
 
 // binding is an SQS queue that carries the wakeups of one or more queues of the application.
@@ -190,7 +184,7 @@ func (t *Transport) carrier(queue runlane.QueueName) (b *binding, ok bool) {
 	return b, ok && !b.fifo
 }
 
-// Carrier implements [lane.QueueCarrier] by the table of [New]. Of queues that are bound to one URL it names
+// Carrier implements [lane.Transport] by the table of [New]. Of queues that are bound to one URL it names
 // runlane.DefaultQueue, or the first by name.
 func (t *Transport) Carrier(queue runlane.QueueName) (binding runlane.QueueName, ok bool) {
 	b, ok := t.carrier(queue)

@@ -140,7 +140,6 @@ func unexpected(err error, doing string) error {
 
 func checkQueues(ctx context.Context, rt *core.Runtime) (string, error) {
 	states, _ := queuesInUse(ctx, rt) // tasks that cannot be read are told by checkWaiting
-	reader, measured := lane.As[lane.DepthReader](rt.Lane().Transport)
 	bound := 0
 	var unbound *Warning
 	for _, state := range states {
@@ -156,10 +155,9 @@ func checkQueues(ctx context.Context, rt *core.Runtime) (string, error) {
 			continue
 		}
 		bound++
-		if measured {
-			if _, _, err := reader.Depth(ctx, state.Queue.Name); err != nil {
-				return "", err
-			}
+		_, _, err := rt.Lane().Transport.Depth(ctx, state.Queue.Name)
+		if err != nil && !errors.Is(err, runlane.ErrCapabilityUnsupported) {
+			return "", err
 		}
 	}
 	if bound == 0 {

@@ -66,7 +66,7 @@ func (t *post) Capabilities() lane.TransportCapabilities {
 	return lane.TransportCapabilities{NativeDelay: true}
 }
 
-// MaxDelay implements lane.DelayedSender.
+// MaxDelay implements lane.Transport.
 func (t *post) MaxDelay(runlane.QueueName) time.Duration { return maxDelay }
 
 // PublishWakeups implements lane.Transport.
@@ -78,7 +78,7 @@ func (t *post) PublishWakeups(_ context.Context, c *lane.PublishCommand) ([]lane
 	return t.send("PublishWakeups", wakeups)
 }
 
-// SendWakeups implements lane.DelayedSender.
+// SendWakeups implements lane.Transport.
 func (t *post) SendWakeups(_ context.Context, wakeups []lane.DelayedWakeup) ([]lane.PublishOutcome, error) {
 	return t.send("SendWakeups", wakeups)
 }

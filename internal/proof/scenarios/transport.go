@@ -11,8 +11,8 @@ import (
 )
 
 // ScriptedTransport delivers nothing by itself: it records what it is asked to send and gives the answers that the test
-// sets. Tests take a wakeup from it and pass it to ExecuteDelivery, when and as often as they like. It is a
-// [lane.Orderer], a [lane.DelayedSender] and a [lane.DepthReader], and safe for concurrent use.
+// sets. Tests take a wakeup from it and pass it to ExecuteDelivery, when and as often as they like. It is
+// safe for concurrent use.
 type ScriptedTransport struct {
 	lane.UnimplementedTransport
 
@@ -28,12 +28,7 @@ type ScriptedTransport struct {
 	closed    bool
 }
 
-var (
-	_ lane.Transport     = (*ScriptedTransport)(nil)
-	_ lane.Orderer       = (*ScriptedTransport)(nil)
-	_ lane.DelayedSender = (*ScriptedTransport)(nil)
-	_ lane.DepthReader   = (*ScriptedTransport)(nil)
-)
+var _ lane.Transport = (*ScriptedTransport)(nil)
 
 // NewScriptedTransport accepts everything, delays up to 15 minutes and has a binding for any queue.
 func NewScriptedTransport() *ScriptedTransport {

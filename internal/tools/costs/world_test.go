@@ -51,6 +51,7 @@ func (c *clock) reach(at time.Time) {
 
 // wire keeps wakeups until they are due.
 type wire struct {
+	lane.UnimplementedTransport
 	*clock
 	mu       sync.Mutex
 	requests int

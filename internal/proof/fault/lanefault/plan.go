@@ -44,7 +44,7 @@ const (
 
 // Rule says how often one thing goes wrong.
 type Rule struct {
-	// Method is the one it happens to, by its name in lane.Storage, lane.Transport or lane.DelayedSender. "" means all
+	// Method is the one it happens to, by its name in lane.Storage or lane.Transport. "" means all
 	// but the life cycle: Capabilities, Queues, MaxDelay, Start and Close never fail.
 	Method string
 	// Kind of the fault.
@@ -119,7 +119,8 @@ func New(t testing.TB, seed uint64, pace Pace, rules ...Rule) *Plan {
 // sound are the methods that never go wrong: what belongs to no run, or only tells of it.
 var sound = []string{
 	"Capabilities", "Queues", "MaxDelay", "Start", "Close", "CheckOutput", "CheckPayload", "Check", "CountRuns",
-	"PutTask", "ListTasks", "PutProgress", "GetProgress", "BeginFeed", "ReadFeed",
+	"PutTask", "ListTasks", "PutProgress", "GetProgress", "BeginFeed", "ReadFeed", "Carrier", "Ordered", "Fair",
+	"Depth",
 }
 
 // Methods are the names of the methods that can go wrong.
@@ -128,7 +129,6 @@ func Methods() []string {
 	for _, t := range []reflect.Type{
 		reflect.TypeFor[lane.Storage](),
 		reflect.TypeFor[lane.Transport](),
-		reflect.TypeFor[lane.DelayedSender](),
 	} {
 		for i := range t.NumMethod() {
 			if name := t.Method(i).Name; !slices.Contains(sound, name) {

@@ -4,21 +4,16 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 )
 
 // Transport is a transport whose sending goes wrong as the plan says: with runlane.ErrTransportUnavailable.
-// Wakeups are truly sent, lost before or after they were accepted, or sent twice. lane.As finds the abilities of the
-// transport behind it, of which only lane.DelayedSender goes wrong.
+// Wakeups are truly sent, lost before or after they were accepted, or sent twice. Depth does not go wrong, and neither
+// does the receiver that lane.As finds behind it.
 func Transport(t lane.Transport, plan *Plan) lane.Transport {
-	faulty := &faultyTransport{Transport: t, plan: plan}
-	if sender, ok := lane.As[lane.DelayedSender](t); ok {
-		return &faultySender{faultyTransport: faulty, sender: sender}
-	}
-	return faulty
+	return &faultyTransport{Transport: t, plan: plan}
 }
 
 type faultyTransport struct {
@@ -56,17 +51,10 @@ func (t *faultyTransport) send(
 	return outcomes, nil
 }
 
-type faultySender struct {
-	*faultyTransport
-	sender lane.DelayedSender
-}
-
-func (t *faultySender) MaxDelay(queue runlane.QueueName) time.Duration {
-	return t.sender.MaxDelay(queue)
-}
-
-func (t *faultySender) SendWakeups(ctx context.Context, wakeups []lane.DelayedWakeup) ([]lane.PublishOutcome, error) {
+func (t *faultyTransport) SendWakeups(
+	ctx context.Context, wakeups []lane.DelayedWakeup,
+) ([]lane.PublishOutcome, error) {
 	return t.send(ctx, "SendWakeups", len(wakeups), func() ([]lane.PublishOutcome, error) {
-		return t.sender.SendWakeups(ctx, wakeups)
+		return t.Transport.SendWakeups(ctx, wakeups)
 	})
 }
