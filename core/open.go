@@ -34,6 +34,7 @@ type Runtime struct {
 	catalog      catalog
 	tellers      turns
 	cascades     cascades
+	givenBack    givenBack
 	flows        flow.Flows
 	ends         ends
 	tended       atomic.Pointer[time.Time] // when a tick of this runtime last looked for flows to tend; nil: never

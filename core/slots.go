@@ -211,14 +211,18 @@ func (rt *Runtime) reserveFreed(ctx context.Context, run *runlane.Run) {
 	}
 }
 
-// giveBackSlot frees the slot of a run that this process cannot execute, for the next one. Only a reservation that
-// follows an unclaimed one is given back: by then a process that can execute the run has had its time, and a run that no
-// one can execute would hold up its queue for an hour. The run itself does not change: until its reservation's end no
-// other slot is reserved for it. Best effort: time ends the reservation otherwise.
+// giveBackSlot frees the slot of a run that this process cannot execute, for the next one: runs that no one can execute
+// would hold up their queue for up to an hour each. The first reservation is kept for a quarter of its time, in which
+// the wakeup may come to a process that can execute the run. The run itself does not change: until its reservation's end
+// no other slot is reserved for it. Best effort: time ends the reservation otherwise.
 func (d *delivery) giveBackSlot(ctx context.Context, run *runlane.Run, at time.Time, why error) {
 	rt, queue := d.rt, d.rt.policy(run.Queue)
-	if !d.byWakeup || !queue.Bounded() || !lane.ReservationActive(run, at) || !d.cannot(run, why) ||
-		run.DispatchExpiresAt.Sub(run.DispatchedAt) <= dispatchTimeout(queue) {
+	if !d.byWakeup || !queue.Bounded() || !lane.ReservationActive(run, at) || !d.cannot(run, why) {
+		return
+	}
+	timeout := dispatchTimeout(queue)
+	first := run.DispatchExpiresAt.Sub(run.DispatchedAt) <= timeout
+	if first && at.Sub(run.DispatchedAt) < timeout/4 || rt.givenBack.has(run) {
 		return
 	}
 	released, err := rt.storage().ReleaseRunDispatch(ctx, &lane.ReleaseDispatchCommand{
@@ -229,9 +233,36 @@ func (d *delivery) giveBackSlot(ctx context.Context, run *runlane.Run, at time.T
 	if err != nil {
 		rt.logRun(ctx, run, "the slot of a run that cannot be executed here was not given back; time frees it", err)
 	}
+	if err == nil {
+		rt.givenBack.add(run)
+	}
 	if released {
 		rt.handOver(ctx, run)
 	}
+}
+
+// givenBack remembers the reservations that this process gave back: their wakeups come again and again.
+type givenBack struct {
+	mu    sync.Mutex
+	until map[runlane.RunID]time.Time
+}
+
+// givenBackKept bounds the memory. What is forgotten costs a request that changes nothing.
+const givenBackKept = 10_000
+
+func (g *givenBack) has(run *runlane.Run) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.until[run.ID].Equal(run.DispatchExpiresAt)
+}
+
+func (g *givenBack) add(run *runlane.Run) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.until == nil || len(g.until) >= givenBackKept {
+		g.until = map[runlane.RunID]time.Time{}
+	}
+	g.until[run.ID] = run.DispatchExpiresAt
 }
 
 // cannot reports that no delivery to this process would be executed. A process that leaves the queue alone knows nothing
