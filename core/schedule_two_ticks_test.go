@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -196,4 +197,24 @@ func TestTwoTicks_OneDiesBeforeAPause_ItsRunIsRecorded(t *testing.T) {
 	w.now = w.now.Add(time.Minute)
 	w.tick(1)
 	w.wantOneActive("after the pause")
+}
+
+func TestTwoTicks_OneDiesBeforeItsRun_ResumeSaysSo(t *testing.T) {
+	t.Parallel()
+	w := newTwoTickers(t, time.Minute, runlane.OverlapAllow)
+	w.now = w.now.Add(time.Minute)
+	ctx, die := context.WithCancel(t.Context())
+	w.storage.afterClaim = die
+	_, _ = w.runtimes[0].Tick(ctx, nil) // it is cut off
+	schedules := w.runtimes[1].Schedules()
+	if err := schedules.Pause(t.Context(), "s", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := schedules.Resume(t.Context(), "s", nil); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Fatal(err)
+	}
+	w.now = w.now.Add(time.Minute)
+	if err := schedules.Resume(t.Context(), "s", nil); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -92,6 +92,7 @@ type evaluation struct {
 	record *runlane.ScheduleRecord // as it was read; nil: there is none yet
 	now    time.Time
 	result Result
+	taken  bool // another process has an occurrence
 }
 
 // evaluate registers a schedule that is new, else it makes runs of what is due, and records what is left out.
@@ -205,6 +206,7 @@ func (e *evaluation) claim(ctx context.Context, at time.Time) (*lane.OccurrenceC
 		TrustUntil:   e.trustUntil(),
 	})
 	if err == nil && claim.Outcome != lane.Acquired {
+		e.taken = true
 		e.result.Skipped++
 	}
 	return claim, err

@@ -17,6 +17,9 @@ const (
 	maxPreview = 1000
 	// resumeRounds bounds how often a resumption reads what fell due during a long pause.
 	resumeRounds = 500
+	// resumeTaken is how often Resume waits, for resumePause each, for another process that has an occurrence.
+	resumeTaken = 10
+	resumePause = 50 * time.Millisecond
 	// changeRounds is how often an operator's change reads the record again after another process changed it first.
 	changeRounds = 5
 )
@@ -126,6 +129,7 @@ func (s *Scheduler) Resume(ctx context.Context, id runlane.ScheduleID) error {
 	if !known {
 		return unknownSchedule(id)
 	}
+	taken := 0
 	for range resumeRounds {
 		record, err := s.record(ctx, id)
 		if err != nil || !record.Paused {
@@ -135,6 +139,11 @@ func (s *Scheduler) Resume(ctx context.Context, id runlane.ScheduleID) error {
 		if left, err := e.skipPaused(ctx); err != nil {
 			return err
 		} else if left { // more than one reading covers, or another process's
+			if e.taken {
+				if taken++; taken > resumeTaken || !wait(ctx, resumePause) {
+					return occurrenceTaken(id)
+				}
+			}
 			continue
 		}
 		next := *record
@@ -149,6 +158,24 @@ func (s *Scheduler) Resume(ctx context.Context, id runlane.ScheduleID) error {
 		}
 	}
 	return scheduleChangedTooOften(id, resumeRounds)
+}
+
+// wait is false when the context ended.
+func wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func occurrenceTaken(id runlane.ScheduleID) error {
+	conflict := runlane.NewConflict(
+		runlane.ConflictScheduleOccurrence, fmt.Sprintf("another process makes an occurrence of schedule %q", id),
+	)
+	conflict.Hint = "call again: within a minute it has, or its claim is over"
+	return conflict
 }
 
 // skipPaused records what came due during the pause. A run that a tick had made before is recorded as that. left means
