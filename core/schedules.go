@@ -106,9 +106,10 @@ func (s *Schedules) Pause(ctx context.Context, id runlane.ScheduleID, options *C
 	})
 }
 
-// Resume lets a paused schedule fire again. What became due while it was paused is recorded as one skip, with reason
-// runlane.SkippedPaused, and never fires. It needs the schedule's definition: without it the times that passed are not
-// known (runlane.ErrScheduleNotFound). Resuming a schedule that is not paused changes nothing.
+// Resume lets a paused schedule fire again. What became due while it was paused, or shortly before without a tick that
+// came to it, is recorded as one skip, with reason runlane.SkippedPaused, and never fires. It needs the schedule's
+// definition: without it the times that passed are not known (runlane.ErrScheduleNotFound). Resuming a schedule that is
+// not paused changes nothing.
 func (s *Schedules) Resume(ctx context.Context, id runlane.ScheduleID, options *ChangeOptions) error {
 	if err := s.rt.gate.enterLate(); err != nil {
 		return err
