@@ -68,7 +68,7 @@ func TestFromEnv_EverythingSet_IsADurableLaneAndNoRequest(t *testing.T) {
 	if n := requests.Load(); n != 0 {
 		t.Errorf("%d requests", n)
 	}
-	if err := l.Start(t.Context()); err == nil || requests.Load() == 0 {
+	if err := l.Start(t.Context(), lane.StartOptions{}); err == nil || requests.Load() == 0 {
 		t.Errorf("Start made %d requests to the configured endpoint and returned %v", requests.Load(), err)
 	}
 }

@@ -83,17 +83,11 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 		return nil, err
 	}
 	rt.undelayed = rt.withoutDelay()
-	if scoper, ok := lane.As[lane.EnvironmentScoper](l.Transport); ok {
-		scoper.Scope(rt.environment)
-	}
-	if taker, ok := lane.As[lane.LoggerTaker](l.Transport); ok {
-		taker.TakeLogger(rt.logger)
-	}
 	rt.encode(options.Codec)
 	if err := rt.checkScheduledPayloads(ctx); err != nil {
 		return nil, err
 	}
-	if err := l.Start(ctx); err != nil {
+	if err := l.Start(ctx, lane.StartOptions{Environment: rt.environment, Logger: rt.logger}); err != nil {
 		return nil, err
 	}
 	rt.observe(options.Hooks)

@@ -147,7 +147,7 @@ func (s *startedStorage) Close(ctx context.Context) error {
 // refusingTransport does not start.
 type refusingTransport struct{ *scenarios.ScriptedTransport }
 
-func (refusingTransport) Start(context.Context) error {
+func (refusingTransport) Start(context.Context, lane.StartOptions) error {
 	return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: "no such queue"}
 }
 

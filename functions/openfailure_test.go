@@ -146,11 +146,11 @@ type lacking struct {
 	missing *bool
 }
 
-func (l lacking) Start(ctx context.Context) error {
+func (l lacking) Start(ctx context.Context, o lane.StartOptions) error {
 	if *l.missing {
 		return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: `there is no queue for "default"`}
 	}
-	return l.Transport.Start(ctx)
+	return l.Transport.Start(ctx, o)
 }
 
 // An environment that starts while a queue is missing opens when the queue is there again, and asks at most once in 10 s.

@@ -90,11 +90,11 @@ func (l *Lane) Capabilities() Capabilities {
 }
 
 // Start starts storage, then transport; when transport fails, storage is closed again and the error joins both.
-func (l *Lane) Start(ctx context.Context) error {
+func (l *Lane) Start(ctx context.Context, o StartOptions) error {
 	if err := l.Storage.Start(ctx); err != nil {
 		return err
 	}
-	if err := l.Transport.Start(ctx); err != nil {
+	if err := l.Transport.Start(ctx, o); err != nil {
 		return errors.Join(err, l.Storage.Close(context.WithoutCancel(ctx)))
 	}
 	return nil

@@ -49,7 +49,7 @@ type transport struct {
 
 func (s *transport) Capabilities() lane.TransportCapabilities { return s.capabilities }
 
-func (s *transport) Start(context.Context) error {
+func (s *transport) Start(context.Context, lane.StartOptions) error {
 	s.journal.calls = append(s.journal.calls, "start transport")
 	return s.startErr
 }
@@ -218,7 +218,7 @@ func TestLane_LifeCycle(t *testing.T) {
 	}
 }
 
-func startLane(ctx context.Context, l *lane.Lane) error { return l.Start(ctx) }
+func startLane(ctx context.Context, l *lane.Lane) error { return l.Start(ctx, lane.StartOptions{}) }
 func closeLane(ctx context.Context, l *lane.Lane) error { return l.Close(ctx) }
 
 // reader is an ability of some storages.

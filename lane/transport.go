@@ -16,7 +16,7 @@ type Transport interface {
 	Capabilities() TransportCapabilities
 	// Start makes the transport ready, once, before any other call but Capabilities and Queues; an unusable binding is
 	// runlane.ErrConfigurationInvalid.
-	Start(ctx context.Context) error
+	Start(ctx context.Context, o StartOptions) error
 	// Close releases what Start took. No other call follows.
 	Close(ctx context.Context) error
 
@@ -49,6 +49,16 @@ type Transport interface {
 	// redelivery waits while there is a backlog. No flag stands for it: runlane.ErrCapabilityUnsupported means that it
 	// cannot be read.
 	Depth(ctx context.Context, queue runlane.QueueName) (visible, inFlight int, err error)
+}
+
+// StartOptions describe the runtime that a transport works for.
+type StartOptions struct {
+	// Environment is the one to receive wakeups of and to count. Only a transport with one set of queues for several
+	// environments, such as that of one file, needs it: elsewhere each environment has its own queues. Wakeups are sent
+	// to the environment that each one names. Default: the default environment.
+	Environment runlane.Environment
+	// Logger is the runtime's, for a transport that was made without one. Default: slog.Default().
+	Logger *slog.Logger
 }
 
 // TransportCapabilities are public promises.
@@ -133,24 +143,9 @@ func CarrierOf(t Transport, queue runlane.QueueName) (binding runlane.QueueName,
 	return binding, ok && (bindings == nil || slices.Contains(bindings, binding))
 }
 
-// LoggerTaker is the optional ability of a transport to log as the runtime does. Found with [As].
-type LoggerTaker interface {
-	// TakeLogger gives it the runtime's logger, before Start. It is used where the transport was made without one.
-	TakeLogger(logger *slog.Logger)
-}
-
 // DelayedWakeup is a wakeup for later.
 type DelayedWakeup struct {
 	Wakeup
 	// Delay counts from the call.
 	Delay time.Duration
-}
-
-// EnvironmentScoper is the optional ability of a transport whose queues have the wakeups of several environments, as
-// those in one file: each environment's then have their own order and their own receivers. A transport without it is
-// given separate queues for each environment. Found with [As].
-type EnvironmentScoper interface {
-	// Scope says whose wakeups Receive takes and Depth counts: those of the default environment where it is not called.
-	// core calls it once, before both. Wakeups are sent to the environment that each one names.
-	Scope(environment runlane.Environment)
 }

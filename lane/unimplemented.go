@@ -309,7 +309,7 @@ var _ Transport = UnimplementedTransport{}
 func (UnimplementedTransport) Capabilities() TransportCapabilities { return TransportCapabilities{} }
 
 // Start does nothing.
-func (UnimplementedTransport) Start(context.Context) error { return nil }
+func (UnimplementedTransport) Start(context.Context, StartOptions) error { return nil }
 
 // Close does nothing.
 func (UnimplementedTransport) Close(context.Context) error { return nil }

@@ -85,7 +85,7 @@ func lanePromises(t *testing.T, h LaneHarness) {
 func laneWorks(t *testing.T, h LaneHarness) {
 	l := h.New(t)
 	ctx := t.Context()
-	if err := l.Start(ctx); err != nil {
+	if err := l.Start(ctx, lane.StartOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	b := newBundle(t, StorageHarness{
@@ -125,12 +125,12 @@ type recordedTransport struct {
 	fail error
 }
 
-func (r recordedTransport) Start(ctx context.Context) error {
+func (r recordedTransport) Start(ctx context.Context, o lane.StartOptions) error {
 	r.calls = append(r.calls, "transport starts")
 	if r.fail != nil {
 		return r.fail
 	}
-	return r.Transport.Start(ctx)
+	return r.Transport.Start(ctx, o)
 }
 
 func (r recordedTransport) Close(ctx context.Context) error {
@@ -160,7 +160,7 @@ func record(t *testing.T, h LaneHarness, fail error) (*lane.Lane, *recorded) {
 
 func laneOrder(t *testing.T, h LaneHarness) {
 	l, calls := record(t, h, nil)
-	if err := errors.Join(l.Start(t.Context()), l.Close(context.WithoutCancel(t.Context()))); err != nil {
+	if err := errors.Join(l.Start(t.Context(), lane.StartOptions{}), l.Close(context.WithoutCancel(t.Context()))); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "calls", []string{"storage starts", "transport starts", "transport closes", "storage closes"}, calls.calls)
@@ -169,7 +169,7 @@ func laneOrder(t *testing.T, h LaneHarness) {
 func laneHalfStarted(t *testing.T, h LaneHarness) {
 	failure := &runlane.Error{Code: runlane.ErrTransportUnavailable, Message: "no"}
 	l, calls := record(t, h, failure)
-	err := l.Start(t.Context())
+	err := l.Start(t.Context(), lane.StartOptions{})
 	if !errors.Is(err, runlane.ErrTransportUnavailable) {
 		t.Fatalf("Start returned %v", err)
 	}

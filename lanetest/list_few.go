@@ -11,11 +11,9 @@ import (
 // fewAmong is how many other runs are in each state: more than a page of an embedded lane looks at.
 const fewAmong = 1100
 
-// ListsFindTheFew demands of a storage that reads each list by an index that the first page of a list has the few runs
-// that match, among however many others.
-func ListsFindTheFew(t *testing.T, h StorageHarness) {
+// The first page of each list has the few runs that match, among however many others.
+func listFirstPageHasTheFew(t *testing.T, b *bundle) {
 	t.Helper()
-	b := newBundle(t, h)
 	retry := noon.Add(time.Minute)
 	for i := range fewAmong {
 		at := noon.Add(time.Duration(i) * time.Millisecond)

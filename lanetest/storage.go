@@ -19,6 +19,9 @@ type StorageHarness struct {
 	// EventuallyConsistent: scans and lists may show a write late. Their cases then repeat a read until it is as
 	// expected, for a few seconds. Without it the first read must be right.
 	EventuallyConsistent bool
+	// IndexesLists: the storage reads every list by an index, so that the first page has the few runs that match among
+	// many others, and counts them exactly. Without it a page may be empty and have a next one.
+	IndexesLists bool
 	// LosesAnswers: requests below the storage fail on purpose with their outcome unknown. Two callers may then count
 	// the same removed run, and a put that succeeded may be refused if another put followed: the storage cannot tell.
 	LosesAnswers bool
@@ -87,7 +90,13 @@ func storageGroups() []storageGroup {
 // RunStorage proves the contract of lane.Storage.
 func RunStorage(t *testing.T, h StorageHarness) {
 	t.Helper()
-	for _, group := range storageGroups() {
+	groups := storageGroups()
+	if h.IndexesLists {
+		groups = append(groups, storageGroup{"IndexedLists", []storageCase{
+			{"TheFirstPageHasTheFew", needsBoth(needsHistory, needsLeases), listFirstPageHasTheFew},
+		}})
+	}
+	for _, group := range groups {
 		t.Run(group.name, func(t *testing.T) {
 			t.Parallel()
 			for _, c := range group.cases {

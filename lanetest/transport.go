@@ -17,7 +17,8 @@ import (
 
 // TransportHarness is what [RunTransport] has to know of a transport.
 type TransportHarness struct {
-	// New returns a transport that is started, bound to the queues, which are empty, and closed by t.Cleanup. Required.
+	// New returns a transport bound to the queues, which are empty. It is started for [TransportEnvironment] and closed
+	// by t.Cleanup. Required.
 	New func(t testing.TB, queues ...runlane.QueueName) lane.Transport
 	// Capabilities are what the transport is expected to promise. With OrderedDelivery all queues of New are ordered
 	// ones, and none of them can delay.
@@ -52,14 +53,6 @@ type transportCase struct {
 // RunTransport proves the contract of lane.Transport, and that of lane.Receiver where the harness declares it.
 func RunTransport(t *testing.T, h TransportHarness) {
 	t.Helper()
-	made := h.New
-	h.New = func(t testing.TB, queues ...runlane.QueueName) lane.Transport {
-		transport := made(t, queues...)
-		if scoper, ok := lane.As[lane.EnvironmentScoper](transport); ok {
-			scoper.Scope(transportEnvironment)
-		}
-		return transport
-	}
 	for _, c := range transportCases() {
 		if c.needs != nil && !c.needs(h) {
 			continue // CapabilitiesAreThoseDeclared proves that the ability is absent
@@ -129,15 +122,15 @@ func transportCases() []transportCase {
 	}
 }
 
-// transportEnvironment is that of the suite's wakeups.
-const transportEnvironment runlane.Environment = "lanetest"
+// TransportEnvironment is the environment of the wakeups that [RunTransport] sends.
+const TransportEnvironment runlane.Environment = "lanetest"
 
 func attempt(n int, queue runlane.QueueName) lane.PublishAttempt {
 	id := runlane.RunID(fmt.Sprintf("run_%03d", n))
 	return lane.PublishAttempt{
 		OutboxRef: lane.OutboxRef{ID: fmt.Sprintf("row_%03d", n), ClaimToken: "token"},
 		Wakeup: lane.Wakeup{
-			RunKey:       lane.RunKey{Environment: transportEnvironment, RunID: id},
+			RunKey:       lane.RunKey{Environment: TransportEnvironment, RunID: id},
 			Queue:        queue,
 			RequestedAt:  noon.Add(time.Duration(n) * time.Millisecond),
 			TraceCarrier: map[string]string{"traceparent": fmt.Sprint("00-", n)},

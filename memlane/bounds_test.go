@@ -39,8 +39,3 @@ func TestPages_LookAtABoundedNumberOfRows(t *testing.T) {
 		t.Fatalf("pages have %v runs, want the only one on the third", sizes)
 	}
 }
-
-func TestListRuns_FindsTheFew(t *testing.T) {
-	t.Parallel()
-	lanetest.ListsFindTheFew(t, lanetest.StorageHarness{New: func(testing.TB) lane.Storage { return memlane.NewStorage(nil) }})
-}

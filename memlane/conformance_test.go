@@ -29,6 +29,7 @@ func TestStorage_Conformance(t *testing.T) {
 			ClaimsScheduleOccurrences: true, KeepsSchedules: true, PrunesRuns: true, SuspendsRuns: true,
 			FeedsCommits: true, KeepsProgress: true, KeepsTasks: true,
 		},
+		IndexesLists: true,
 		PlantUnknownEvent: func(_ testing.TB, s lane.Storage, key lane.RunKey, event runlane.UnknownEvent) {
 			s.(*clocked).Plant(key, &event)
 		},

@@ -109,7 +109,7 @@ func (o *TransportOptions) check() error {
 }
 
 // Start reports invalid options as runlane.ErrConfigurationInvalid, because NewTransport returns no error.
-func (t *Transport) Start(context.Context) error { return t.fault }
+func (t *Transport) Start(context.Context, lane.StartOptions) error { return t.fault }
 
 // Capabilities promises native delay, and no durability: wakeups end with the process.
 func (t *Transport) Capabilities() lane.TransportCapabilities {

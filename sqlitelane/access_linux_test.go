@@ -60,7 +60,7 @@ func TestOpen_ReadOnly_IsReadAndLeftAsItIs(t *testing.T) {
 			want := 3
 			if c.used {
 				l, err := sqlitelane.Open(t.Context(), path, nil)
-				if err = errors.Join(err, l.Start(t.Context())); err != nil {
+				if err = errors.Join(err, l.Start(t.Context(), lane.StartOptions{})); err != nil {
 					t.Fatal(err)
 				}
 				defer func() { _ = l.Close(context.Background()) }()
@@ -104,7 +104,7 @@ func TestOpen_ReadOnly_IsReadAndLeftAsItIs(t *testing.T) {
 					return
 				}
 				if err == nil {
-					err = l.Start(t.Context())
+					err = l.Start(t.Context(), lane.StartOptions{})
 				}
 				if err != nil {
 					t.Error(err)

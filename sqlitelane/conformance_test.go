@@ -48,6 +48,7 @@ func TestStorage_Conformance(t *testing.T) {
 			return started(t, path, 0)
 		},
 		Capabilities: everything,
+		IndexesLists: true,
 		PlantUnknownEvent: func(t testing.TB, s lane.Storage, key lane.RunKey, event runlane.UnknownEvent) {
 			t.Helper()
 			if err := s.(*sqlitelane.Storage).Plant(key, &event); err != nil {
@@ -103,7 +104,7 @@ func opened(t testing.TB, ordered ...runlane.QueueName) *lane.Lane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Start(context.Background()); err != nil {
+	if err := l.Start(context.Background(), lane.StartOptions{Environment: lanetest.TransportEnvironment}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

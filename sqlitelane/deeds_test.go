@@ -391,6 +391,6 @@ func spread(n, callers int, call func() error) error {
 // deedsTransport shares a storage's file, for the wakeups of the deeds.
 func deedsTransport(s *sqlitelane.Storage) *sqlitelane.Transport {
 	w := sqlitelane.NewTransport(s, "turns")
-	w.Scope(deedsEnvironment)
+	_ = w.Start(context.Background(), lane.StartOptions{Environment: deedsEnvironment}) // the storage may still be closed
 	return w
 }

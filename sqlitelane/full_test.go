@@ -37,7 +37,9 @@ func TestFullDisk_ReadsGoOn_AndAWorkerSaysSoOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	wakeups, said := sqlitelane.NewTransport(s), make(journal, 100)
-	wakeups.TakeLogger(slog.New(slog.NewTextHandler(said, nil)))
+	if err := wakeups.Start(t.Context(), lane.StartOptions{Logger: slog.New(slog.NewTextHandler(said, nil))}); err != nil {
+		t.Fatal(err)
+	}
 	wakeup := lane.Wakeup{RunKey: lane.RunKey{Environment: "default", RunID: run.Run.ID}, Queue: "mail"}
 	outcomes, err := wakeups.PublishWakeups(t.Context(), &lane.PublishCommand{Attempts: []lane.PublishAttempt{{Wakeup: wakeup}}})
 	if err != nil || outcomes[0].Type != lane.Published {

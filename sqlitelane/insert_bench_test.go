@@ -115,7 +115,7 @@ type inserter struct {
 func laneInsert(b *testing.B) (prepare func(n int), insert func() error) {
 	b.Helper()
 	l, _ := benchLane(b, nil)
-	if err := l.Start(b.Context()); err != nil {
+	if err := l.Start(b.Context(), lane.StartOptions{}); err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = l.Close(context.Background()) })

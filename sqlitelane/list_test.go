@@ -13,12 +13,6 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane"
 )
 
-func TestListRuns_FindsTheFew(t *testing.T) {
-	t.Parallel()
-	path := newPath(t)
-	lanetest.ListsFindTheFew(t, lanetest.StorageHarness{New: func(t testing.TB) lane.Storage { t.Helper(); return started(t, path, 0) }})
-}
-
 // Rows that an older program made are in no group, and are found all the same.
 func TestListRuns_RowsOfAnOlderProgram(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane"
 )
 
@@ -38,7 +39,7 @@ func TestOpen_NoRoom_SaysThatTheDiskIsFull(t *testing.T) {
 		}
 	}
 	open("storage_unavailable: the disk of")
-	if err := l.Start(t.Context()); err != nil {
+	if err := l.Start(t.Context(), lane.StartOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	open("opened") // beside a process that has it open

@@ -131,7 +131,9 @@ func TestScope_EnvironmentsOfAFileDoNotMeet(t *testing.T) {
 	path := newPath(t)
 	open := func(environment runlane.Environment) *sqlitelane.Transport {
 		w := ordered(t, started(t, path, 0))
-		w.Scope(environment)
+		if err := w.Start(t.Context(), lane.StartOptions{Environment: environment}); err != nil {
+			t.Fatal(err)
+		}
 		return w
 	}
 	staging, prod := open("staging"), open("default")

@@ -42,7 +42,7 @@ const (
 // with idle workers are told, on Linux by the system, elsewhere by looking every 10 ms. Any queue can be used. It is
 // safe for concurrent use. It is part of what [Open] returns.
 //
-// It is a [lane.Receiver] and a [lane.EnvironmentScoper].
+// It is a [lane.Receiver].
 type Transport struct {
 	lane.UnimplementedTransport
 
@@ -63,10 +63,8 @@ type Transport struct {
 }
 
 var (
-	_ lane.Transport         = (*Transport)(nil)
-	_ lane.Receiver          = (*Transport)(nil)
-	_ lane.LoggerTaker       = (*Transport)(nil)
-	_ lane.EnvironmentScoper = (*Transport)(nil)
+	_ lane.Transport = (*Transport)(nil)
+	_ lane.Receiver  = (*Transport)(nil)
 )
 
 func newTransport(s *Storage, logger *slog.Logger, ordered ...runlane.QueueName) *Transport {
@@ -93,19 +91,14 @@ func (t *Transport) Capabilities() lane.TransportCapabilities {
 }
 
 // Start demands that the storage was started, whose file it shares.
-func (t *Transport) Start(context.Context) error {
+func (t *Transport) Start(_ context.Context, o lane.StartOptions) error {
+	t.environment, t.logger = o.Environment, cmp.Or(t.logger, o.Logger)
 	_, err := t.storage.opened()
 	return err
 }
 
-// TakeLogger implements [lane.LoggerTaker].
-func (t *Transport) TakeLogger(logger *slog.Logger) { t.logger = cmp.Or(t.logger, logger) }
-
 // log is the lane's logger, else the runtime's.
 func (t *Transport) log() *slog.Logger { return cmp.Or(t.logger, slog.Default()) }
-
-// Scope implements [lane.EnvironmentScoper].
-func (t *Transport) Scope(environment runlane.Environment) { t.environment = environment }
 
 // inbox is the name whose number the wakeups of an environment's queue have.
 func inbox(environment runlane.Environment, queue runlane.QueueName) string {

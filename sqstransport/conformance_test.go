@@ -51,7 +51,7 @@ func harness(t *testing.T, fifo, shared bool, capabilities lane.TransportCapabil
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := transport.Start(t.Context()); err != nil {
+		if err := transport.Start(t.Context(), lane.StartOptions{Environment: lanetest.TransportEnvironment}); err != nil {
 			t.Fatal(err)
 		}
 		return transport

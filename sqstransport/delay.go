@@ -27,9 +27,6 @@ func (t *Transport) Ordered(queue runlane.QueueName) bool {
 	return ok && b.fifo
 }
 
-// TakeLogger implements [lane.LoggerTaker].
-func (t *Transport) TakeLogger(logger *slog.Logger) { t.logger = cmp.Or(t.logger, logger) }
-
 // log is the transport's logger, else the runtime's.
 func (t *Transport) log() *slog.Logger { return cmp.Or(t.logger, slog.Default()) }
 

@@ -41,7 +41,7 @@ func openLocal(t *testing.T, fifo bool) *local {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := transport.Start(t.Context()); err != nil {
+	if err := transport.Start(t.Context(), lane.StartOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	l.Transport = transport
@@ -207,7 +207,7 @@ func TestLocal_MissingQueue_IsNamedWhenStartingAndKeepsItsWakeups(t *testing.T) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := transport.Start(t.Context()); !errors.Is(err, runlane.ErrConfigurationInvalid) {
+	if err := transport.Start(t.Context(), lane.StartOptions{}); !errors.Is(err, runlane.ErrConfigurationInvalid) {
 		t.Errorf("error when starting is %v", err)
 	}
 	equal(t, "outcomes", summary(publish(t, transport, attempts("mail", 1))), []string{"transport_unavailable"})
@@ -225,7 +225,7 @@ func TestLocal_UnreachableEndpoint_IsTransportUnavailable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := transport.Start(t.Context()); !errors.Is(err, runlane.ErrTransportUnavailable) {
+	if err := transport.Start(t.Context(), lane.StartOptions{}); !errors.Is(err, runlane.ErrTransportUnavailable) {
 		t.Errorf("error when starting is %v", err)
 	}
 	equal(t, "outcomes", summary(publish(t, transport, attempts("mail", 1))), []string{"transport_unavailable"})

@@ -121,7 +121,7 @@ func TestStart_QueuesThatShare_AreAskedAboutOnce(t *testing.T) {
 		return map[string]string{}, nil
 	}
 	transport := bind(t, client, map[runlane.QueueName]string{"default": defaultURL, "mail": mailURL, "post": mailURL})
-	if err := transport.Start(t.Context()); err != nil {
+	if err := transport.Start(t.Context(), lane.StartOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "requests", asked, map[string]int{defaultURL: 1, mailURL: 1})

@@ -7,6 +7,7 @@
 package sqstransport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,9 +91,8 @@ type Transport struct {
 }
 
 var (
-	_ lane.Transport   = (*Transport)(nil)
-	_ lane.Receiver    = (*Transport)(nil)
-	_ lane.LoggerTaker = (*Transport)(nil)
+	_ lane.Transport = (*Transport)(nil)
+	_ lane.Receiver  = (*Transport)(nil)
 )
 
 // binding is an SQS queue that carries the wakeups of one or more queues of the application.
@@ -275,7 +275,8 @@ func (t *Transport) Queues() []runlane.QueueName { return slices.Sorted(maps.Key
 // Start checks that every bound queue exists and may be read. A missing queue is runlane.ErrConfigurationInvalid, and
 // one that may not be read runlane.ErrTransportUnavailable: one error a queue, joined. An endpoint that cannot be
 // reached, or does not accept the credentials, is runlane.ErrTransportUnavailable.
-func (t *Transport) Start(ctx context.Context) error {
+func (t *Transport) Start(ctx context.Context, o lane.StartOptions) error {
+	t.logger = cmp.Or(t.logger, o.Logger)
 	bindings := t.distinct(t.Queues())
 	errs := make([]error, len(bindings))
 	var group errgroup.Group

@@ -71,7 +71,7 @@ func TestCapabilities_FollowTheKindsOfQueues(t *testing.T) {
 func TestStart_QueuesThatExist_IsNil(t *testing.T) {
 	t.Parallel()
 	transport := open(t, newFakeSQS(), nil)
-	if err := transport.Start(t.Context()); err != nil {
+	if err := transport.Start(t.Context(), lane.StartOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := transport.Close(t.Context()); err != nil {
@@ -92,7 +92,7 @@ func TestStart_EachUnusableQueue_IsNamed(t *testing.T) {
 			return map[string]string{}, nil
 		}
 	}
-	err := open(t, client, nil).Start(t.Context())
+	err := open(t, client, nil).Start(t.Context(), lane.StartOptions{})
 	if !errors.Is(err, runlane.ErrConfigurationInvalid) {
 		t.Fatalf("error is %v", err)
 	}
@@ -119,7 +119,7 @@ func TestStart_CallerIsNotLetIn_IsTransportUnavailable(t *testing.T) {
 		client.onAttributes = func(*sqs.GetQueueAttributesInput) (map[string]string, error) {
 			return nil, &smithy.GenericAPIError{Code: code, Fault: smithy.FaultClient}
 		}
-		err := open(t, client, nil).Start(t.Context())
+		err := open(t, client, nil).Start(t.Context(), lane.StartOptions{})
 		e, ok := errors.AsType[*runlane.Error](err)
 		if !ok || e.Code != runlane.ErrTransportUnavailable || !e.Retryable || e.Hint == "" || strings.Count(err.Error(), says) != 1 {
 			t.Errorf("%s became %v", code, err)
@@ -137,7 +137,7 @@ func TestStart_AccessToAQueueIsDenied_IsTransportUnavailable(t *testing.T) {
 		}
 		return map[string]string{}, nil
 	}
-	err := open(t, client, nil).Start(t.Context())
+	err := open(t, client, nil).Start(t.Context(), lane.StartOptions{})
 	e, ok := errors.AsType[*runlane.Error](err)
 	if !ok || e.Code != runlane.ErrTransportUnavailable || !strings.Contains(e.Hint, "sqs:GetQueueAttributes") || !strings.Contains(e.Message, `"audio"`) {
 		t.Errorf("error is %v", err)
@@ -150,7 +150,7 @@ func TestStart_EndpointDoesNotAnswer_IsTransportUnavailable(t *testing.T) {
 	client.onAttributes = func(*sqs.GetQueueAttributesInput) (map[string]string, error) {
 		return nil, errors.New("connection refused")
 	}
-	err := open(t, client, nil).Start(t.Context())
+	err := open(t, client, nil).Start(t.Context(), lane.StartOptions{})
 	e, ok := errors.AsType[*runlane.Error](err)
 	if !ok || e.Code != runlane.ErrTransportUnavailable || !e.Retryable || !strings.Contains(e.Hint, "AWS_ENDPOINT_URL") {
 		t.Fatalf("error is %v", err)

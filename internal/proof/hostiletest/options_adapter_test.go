@@ -28,7 +28,7 @@ func pairing(what string, o lane.Options) refusal {
 
 // embedding is a refusal by starting a transport in memory.
 func embedding(what string, o memlane.TransportOptions) refusal {
-	return invalid(what, func(w *world) []error { return []error{memlane.NewTransport(&o).Start(w.ctx())} })
+	return invalid(what, func(w *world) []error { return []error{memlane.NewTransport(&o).Start(w.ctx(), lane.StartOptions{})} })
 }
 
 func sending(what string, o sqstransport.Options) refusal {

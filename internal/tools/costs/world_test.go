@@ -66,10 +66,10 @@ type arrival struct {
 func (*wire) Capabilities() lane.TransportCapabilities {
 	return lane.TransportCapabilities{NativeDelay: true}
 }
-func (*wire) Start(context.Context) error              { return nil }
-func (*wire) Close(context.Context) error              { return nil }
-func (*wire) Queues() []runlane.QueueName              { return nil }
-func (*wire) MaxDelay(runlane.QueueName) time.Duration { return 15 * time.Minute }
+func (*wire) Start(context.Context, lane.StartOptions) error { return nil }
+func (*wire) Close(context.Context) error                    { return nil }
+func (*wire) Queues() []runlane.QueueName                    { return nil }
+func (*wire) MaxDelay(runlane.QueueName) time.Duration       { return 15 * time.Minute }
 
 func (w *wire) PublishWakeups(_ context.Context, c *lane.PublishCommand) ([]lane.PublishOutcome, error) {
 	wakeups := make([]lane.DelayedWakeup, len(c.Attempts))
