@@ -191,19 +191,19 @@ type lasting struct {
 
 type lastingStorage struct{ lane.Storage }
 
-func (lastingStorage) Start(context.Context) error   { return nil }
-func (lastingStorage) Close(context.Context) error   { return nil }
-func (s lastingStorage) Unwrap() lane.Storage        { return s.Storage }
-func (lastingTransport) Start(context.Context) error { return nil }
-func (lastingTransport) Close(context.Context) error { return nil }
-func (tr lastingTransport) Unwrap() lane.Transport   { return tr.Transport }
+func (lastingStorage) Start(context.Context) error                      { return nil }
+func (lastingStorage) Close(context.Context) error                      { return nil }
+func (s lastingStorage) Unwrap() lane.Storage                           { return s.Storage }
+func (lastingTransport) Start(context.Context, lane.StartOptions) error { return nil }
+func (lastingTransport) Close(context.Context) error                    { return nil }
+func (tr lastingTransport) Unwrap() lane.Transport                      { return tr.Transport }
 
 type lastingTransport struct{ lane.Transport }
 
 func newLasting(t *testing.T) *lasting {
 	t.Helper()
 	l := &lasting{lastingStorage{memlane.NewStorage(nil)}, lastingTransport{memlane.NewTransport(nil)}}
-	if err := errors.Join(l.storage.Storage.Start(t.Context()), l.transport.Transport.Start(t.Context())); err != nil {
+	if err := errors.Join(l.storage.Storage.Start(t.Context()), l.transport.Transport.Start(t.Context(), lane.StartOptions{})); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
