@@ -194,6 +194,13 @@ func (c *interrupted) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInp
 	return c.API.UpdateItem(ctx, in, o...)
 }
 
+func (c *interrupted) TransactWriteItems(
+	ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
+	c.act()
+	return c.API.TransactWriteItems(ctx, in, o...)
+}
+
 func (c *interrupted) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
 	c.act()
 	return c.API.DeleteItem(ctx, in, o...)
@@ -411,6 +418,42 @@ func TestCondition_ACallBeginsUnderTheLeaseItRead(t *testing.T) {
 	w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true)
 	w.rewrite(item.Key(rows.RunPK(w.key()), rows.RunSK), "SET #lt = :lt", item.Item{":lt": item.Text("another's")})
 	if _, err := w.store.BeginCall(t.Context(), w.calling("pages", 1)); !errors.Is(err, runlane.ConflictLeaseOwnership) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Between the read of an ended run and the write, another process tells the end, or the id goes to another run, which has
+// ended, too.
+func TestCondition_AnEndIsToldOnlyAsItWasRead(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]string{"another run of the id": "SET #ca = :n", "its end was told": "REMOVE #da, #dp"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true).call(1)
+			ended := w.ended()
+			client := &interrupted{API: w.store.db.Client, before: func() {
+				values := item.Item{":n": item.Num(1)}
+				if change[0] == 'R' {
+					values = nil
+				}
+				w.rewrite(item.Key(rows.RunPK(ended.key()), rows.RunSK), change, values)
+			}}
+			_, err := New(client, w.store.db.Name, nil).TellEnd(t.Context(), &lane.TellCommand{RunKey: ended.key(), CreatedAt: ended.run.CreatedAt})
+			if !errors.Is(err, runlane.ConflictWait) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// Between the read of a flow and its removal it changes, or it is removed and its id goes to another one at the same version.
+func TestCondition_AFlowIsRemovedOnlyAsItWasRead(t *testing.T) {
+	w := newWorld(t)
+	f := w.startFlow("flow")
+	client := &interrupted{API: w.store.db.Client, before: func() {
+		w.rewrite(rows.FlowHead(lane.FlowKey{Environment: "test", FlowID: "flow"}), "SET #ci = :ci", item.Item{":ci": item.Text("another's")})
+	}}
+	_, err := New(client, w.store.db.Name, nil).PutFlow(t.Context(), &lane.FlowCommand{Environment: "test", Flow: *f, Remove: true})
+	if !errors.Is(err, runlane.ConflictFlow) {
 		t.Errorf("%v", err)
 	}
 }

@@ -29,8 +29,7 @@ func (s *Store) PutFlow(ctx context.Context, c *lane.FlowCommand) (*lane.FlowRec
 		if err != nil {
 			return nil, err
 		}
-		if before == nil || before.Version != c.Flow.Version ||
-			!c.Remove && before.Created != rows.ToMillis(c.Flow.CreatedAt) {
+		if before == nil || before.Version != c.Flow.Version || before.Created != rows.ToMillis(c.Flow.CreatedAt) {
 			return nil, c.Changed()
 		}
 	}
@@ -92,7 +91,7 @@ func (s *Store) removeFlow(ctx context.Context, c *lane.FlowCommand, head *rows.
 		Values:    item.Item{":pk": item.Text(head.PK)},
 	}, func(raw item.Item) (bool, error) {
 		if item.TextOf(raw[item.SK]) != rows.FlowHeadSK {
-			writes = append(writes, item.Write{Before: raw, Condition: item.Equal("sq", raw["sq"])})
+			writes = append(writes, item.Write{Before: raw})
 		}
 		return true, nil
 	})

@@ -74,12 +74,16 @@ type FlowQuery struct {
 type FlowCheck struct {
 	// FlowID names the flow, of the run's environment.
 	FlowID runlane.FlowID
+	// CreatedAt is when this flow was started: a flow that was pruned leaves its id to another one.
+	CreatedAt time.Time
 	// Round is the one that the run is of.
 	Round int
 }
 
 // Open reports a flow to which a run of the check may be added.
-func (c *FlowCheck) Open(f *FlowRecord) bool { return f != nil && f.Round == c.Round && f.Closed == 0 }
+func (c *FlowCheck) Open(f *FlowRecord) bool {
+	return f != nil && f.CreatedAt.Equal(runlane.UTCMillis(c.CreatedAt)) && f.Round == c.Round && f.Closed == 0
+}
 
 // Closed is the error of a storage for a run whose flow is closed, in another round, or gone: runlane.ConflictFlow.
 func (c *FlowCheck) Closed(id runlane.RunID) error {

@@ -97,6 +97,7 @@ func flowsVersioned(t *testing.T, b *bundle) {
 	other := withVersion(f, 1)
 	other.CreatedAt = noon.Add(time.Second)
 	b.wantFlowChanged(&lane.FlowCommand{Flow: other})
+	b.wantFlowChanged(&lane.FlowCommand{Flow: other, Remove: true})
 	next := withVersion(f, 1)
 	next.Closed = 1
 	b.putFlow(&next)
@@ -150,7 +151,7 @@ func flowsRace(t *testing.T, b *bundle) {
 func (b *bundle) making(f *lane.FlowRecord, node string) *lane.AppendCommand {
 	b.t.Helper()
 	c := b.Creation(b.t, noon, RunOptions{Source: nodeOf(f, node)})
-	c.Flow = &lane.FlowCheck{FlowID: f.ID, Round: f.Round}
+	c.Flow = &lane.FlowCheck{FlowID: f.ID, CreatedAt: f.CreatedAt, Round: f.Round}
 	return c
 }
 
@@ -179,6 +180,9 @@ func flowsOpen(t *testing.T, b *bundle) {
 	made := b.making(&f, "a")
 	b.append(made)
 	late := b.making(&f, "b")
+	another := f // of the same id, which it had before it was pruned
+	another.CreatedAt = f.CreatedAt.Add(-time.Hour)
+	refused(b.making(&another, "b"))
 	next := f
 	next.Round = 1
 	next = *b.putFlow(&next)

@@ -239,7 +239,7 @@ func JudgeFlow(known *lane.FlowRecord, c *lane.FlowCommand) error {
 	if known != nil {
 		version = known.Version
 	}
-	if version != c.Flow.Version || known != nil && !c.Remove && At(known.CreatedAt) != At(c.Flow.CreatedAt) {
+	if version != c.Flow.Version || known != nil && At(known.CreatedAt) != At(c.Flow.CreatedAt) {
 		return c.Changed()
 	}
 	return nil

@@ -171,7 +171,7 @@ func (s *flowStart) makeNode(ctx context.Context, f *Flow, i int) error {
 func (f *Flow) node(i int) *Node {
 	return &Node{
 		RunID:  f.runID(i),
-		Check:  lane.FlowCheck{FlowID: f.record.ID, Round: f.record.Round},
+		Check:  lane.FlowCheck{FlowID: f.record.ID, CreatedAt: f.record.CreatedAt, Round: f.record.Round},
 		Source: f.source(i, f.plan.Nodes[i].Round),
 		Waits:  f.waitsFor(i),
 	}

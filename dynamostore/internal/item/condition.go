@@ -35,6 +35,14 @@ func (c Condition) And(others ...Condition) Condition {
 	return out
 }
 
+// expression is the text for a request, nil for none.
+func (c Condition) expression() *string {
+	if c.Text == "" {
+		return nil
+	}
+	return &c.Text
+}
+
 // Fails reports that the condition is known not to hold for the item. It knows nothing about clauses other than plain
 // equality and absence, nor about those that OR joins.
 func (c Condition) Fails(it Item) bool {

@@ -27,7 +27,7 @@ func (m *Write) Part(table *string) types.TransactWriteItem {
 		return types.TransactWriteItem{Put: &types.Put{
 			TableName:                           table,
 			Item:                                m.After,
-			ConditionExpression:                 &m.Condition.Text,
+			ConditionExpression:                 m.Condition.expression(),
 			ExpressionAttributeNames:            Names(m.Condition.Text),
 			ExpressionAttributeValues:           OrNil(m.Condition.Values),
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -37,7 +37,7 @@ func (m *Write) Part(table *string) types.TransactWriteItem {
 		return types.TransactWriteItem{Delete: &types.Delete{
 			TableName:                           table,
 			Key:                                 KeyOf(m.Before),
-			ConditionExpression:                 &m.Condition.Text,
+			ConditionExpression:                 m.Condition.expression(),
 			ExpressionAttributeNames:            Names(m.Condition.Text),
 			ExpressionAttributeValues:           OrNil(m.Condition.Values),
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -191,9 +191,9 @@ func OldOf(failed []Lost, index int) Item {
 	return nil
 }
 
-// Names maps every #name of the expressions to name: reserved words never surprise.
-func Names(expressions ...string) map[string]string {
-	out := map[string]string{}
+// Names maps every #name of the expressions to name: reserved words never surprise. It is nil for none: DynamoDB refuses
+// an empty map.
+func Names(expressions ...string) (out map[string]string) {
 	for _, e := range expressions {
 		for i := strings.IndexByte(e, '#'); i >= 0; i = strings.IndexByte(e, '#') {
 			e = e[i+1:]
@@ -202,6 +202,9 @@ func Names(expressions ...string) map[string]string {
 			})
 			if end < 0 {
 				end = len(e)
+			}
+			if out == nil {
+				out = map[string]string{}
 			}
 			out["#"+e[:end]] = e[:end]
 		}

@@ -92,10 +92,8 @@ func (c *Call) Counted() item.Write {
 
 // Calling is the part of a transaction that marks a run as one that calls, under its owner's token. The sequence stays.
 func (r *Run) Calling(c *lane.CallCommand) item.Write {
-	condition := item.Equal("ca", item.Num(int64(ToMillis(c.CreatedAt)))).And(
-		item.Equal("lt", item.Text(c.LeaseToken)),
-	)
-	return item.Write{Before: r.Raw, After: r.Called().Raw, Condition: condition}
+	// No two leases have a token in common, so that it is of this run alone.
+	return item.Write{Before: r.Raw, After: r.Called().Raw, Condition: item.Equal("lt", item.Text(c.LeaseToken))}
 }
 
 // Called is the run as one that calls.
@@ -146,11 +144,8 @@ func (r *Run) Told() item.Write {
 	after := maps.Clone(r.Raw)
 	delete(after, AttrDueP)
 	delete(after, AttrDueA)
-	condition := item.Equal("sq", item.Num(r.Sequence)).And(
-		item.Equal("ca", item.Num(int64(r.CreatedAt))),
-		item.Equal(AttrDueP, item.Text(r.DueP)),
-		item.Equal(AttrDueA, item.Text(r.DueA)),
-	)
+	// A finished run changes no more but for its mark, and may make room for another one of its id.
+	condition := item.Equal("ca", item.Num(int64(r.CreatedAt))).And(item.Equal(AttrDueA, item.Text(r.DueA)))
 	return item.Write{Before: r.Raw, After: after, Condition: condition}
 }
 
@@ -168,24 +163,18 @@ func (r *Run) ToldProof() item.Proof {
 // NotBegun is the check of a transaction that the run, whose call is whole with it, has begun no wait since it was
 // read: the wait that was read does not end with it.
 func (r *Run) NotBegun(to *lane.CallRead) item.Write {
-	condition := item.Equal("ca", item.Num(int64(ToMillis(to.CreatedAt)))).And(item.Condition{
-		Text:   "(attribute_not_exists(#ws) OR #ws <> #sq OR #ws = :seen)",
-		Values: item.Item{":seen": item.Num(to.Wait)},
-	})
-	return item.Write{Before: item.KeyOf(r.Raw), Condition: condition, Check: true}
+	return item.Write{
+		Before: item.KeyOf(r.Raw),
+		Condition: item.Condition{
+			Text:   "attribute_not_exists(#ws) OR #ws <> #sq OR #ws = :seen",
+			Values: item.Item{":seen": item.Num(to.Wait)},
+		},
+		Check: true,
+	}
 }
 
 // ToldEnd is what the end of a run changes beside the commit of the run that it resumes.
 type ToldEnd struct {
 	Ended *Run
 	Call  *Call
-}
-
-// asCalled is the condition of a terminal commit that the run has as many calls as is known: a cancellation is told to
-// those that are called.
-func (c *Change) asCalled() item.Condition {
-	if c.Before.Calls == 0 {
-		return item.Condition{Text: "attribute_not_exists(#cl)"}
-	}
-	return item.Equal("cl", item.Num(int64(c.Before.Calls)))
 }

@@ -241,9 +241,7 @@ func (b *Built) addCalls(c *Change) {
 		b.Writes = append(b.Writes, c.Telling.Ended.Told(), c.Telling.Call.Counted())
 	}
 	if c.Flow != nil {
-		b.Writes = append(b.Writes, open(lane.FlowKey{
-			Environment: c.Projected.Environment, FlowID: c.Flow.FlowID,
-		}, c.Flow.Round))
+		b.Writes = append(b.Writes, open(c.Projected.Environment, c.Flow))
 	}
 	// A transaction has each item once.
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(c.Missing))) {

@@ -135,17 +135,15 @@ func (f *Flow) Write(before *Flow) (item.Write, error) {
 		delete(after, name)
 	}
 	maps.Copy(after, raw)
-	return item.Write{Before: before.Raw, After: after, Condition: f.unchanged()}, nil
+	return item.Write{Before: before.Raw, After: after, Condition: before.Unchanged()}, nil
 }
 
 // flowAttributes may be absent.
 var flowAttributes = []string{"td", "ff", "st", AttrDueP, AttrDueA}
 
-// unchanged is the condition that the flow is at the version before.
-func (f *Flow) unchanged() item.Condition { return item.Equal("sq", item.Num(f.Version-1)) }
-
-// Unchanged is the condition that the flow is at its version.
-func (f *Flow) Unchanged() item.Condition { return item.Equal("sq", item.Num(f.Version)) }
+// Unchanged is the condition that this flow is at its version. Its change is of one write of one flow, also where the id
+// had another flow before.
+func (f *Flow) Unchanged() item.Condition { return item.Equal("ci", item.Text(f.Change)) }
 
 // Wrote reports whether an item is this head.
 func (f *Flow) Wrote(now item.Item) bool { return item.TextOf(now["ci"]) == f.Change }
@@ -160,20 +158,22 @@ func (f *Flow) GoneProof() item.Proof {
 	return item.Proof{Operation: "settle flow", Pk: f.PK, Sk: f.SK, Values: item.Item{"ci": nil}}
 }
 
-// PutPlan is the part of a transaction that puts the plan of the flow's round.
+// PutPlan is the part of a transaction that puts the plan of the flow's round. It needs no condition: every write of a
+// plan is beside one of the head, which has one.
 func (f *Flow) PutPlan(plan []byte) (item.Write, error) {
 	raw, err := Marshal(&FlowPlan{PK: f.PK, SK: FlowPlanSK(f.Round), Version: f.Version, Plan: plan})
-	return item.Write{After: raw, Condition: item.Condition{
-		Text: "attribute_not_exists(#pk) OR #sq < :next", Values: item.Item{":next": item.Num(f.Version)},
-	}}, err
+	return item.Write{After: raw}, err
 }
 
 // open is the check of a run's creation that its flow takes it.
-func open(key lane.FlowKey, round int) item.Write {
+func open(e runlane.Environment, c *lane.FlowCheck) item.Write {
 	return item.Write{
-		Before:    FlowHead(key),
-		Condition: item.Equal("rn", item.Num(int64(round))).And(item.Equal("cz", item.Num(0))),
-		Check:     true,
+		Before: FlowHead(lane.FlowKey{Environment: e, FlowID: c.FlowID}),
+		Condition: item.Equal("rn", item.Num(int64(c.Round))).And(
+			item.Equal("cz", item.Num(0)),
+			item.Equal("ca", item.Num(int64(ToMillis(c.CreatedAt)))),
+		),
+		Check: true,
 	}
 }
 

@@ -308,8 +308,10 @@ func (c *Change) expected() item.Condition {
 	if c.Looked != nil {
 		cond = cond.And(Mailed(*c.Looked))
 	}
-	if c.Projected.Status.Terminal() {
-		cond = cond.And(c.asCalled())
+	// A cancellation is told to those that are called, so that the end of a run without a known call depends on there
+	// being none. Once called, a run stays so.
+	if c.Projected.Status.Terminal() && c.Before.Calls == 0 {
+		cond = cond.And(item.Condition{Text: "attribute_not_exists(#cl)"})
 	}
 	return cond.And(item.Equal(AttrDueP, item.Text(c.Before.DueP)), item.Equal(AttrDueA, item.Text(c.Before.DueA)))
 }

@@ -100,7 +100,7 @@ func makeNode(c *linearClient, key string, round int) {
 	command := c.Creation(c.t, noon, lanetest.RunOptions{Source: runlane.Source{
 		Type: runlane.SourceFlow, FlowID: flowID(key), Node: "node", Round: round, CreatedAt: noon,
 	}})
-	command.Flow = &lane.FlowCheck{FlowID: flowID(key), Round: round}
+	command.Flow = &lane.FlowCheck{FlowID: flowID(key), CreatedAt: noon, Round: round}
 	call := linearCall{Key: key, Kind: linearMake, Round: round, Run: command.Projected.ID}
 	c.writes(call, func(s lane.Storage) (linearAnswer, error) {
 		_, err := s.AppendRunEvents(c.ctx(), command)
