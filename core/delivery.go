@@ -209,6 +209,7 @@ func (d *delivery) take(
 	case err != nil:
 		return nil, false, err
 	case lost == lane.LostCapacity:
+		d.wantSlot(ctx, run, j.at)
 		return &DeliveryResult{Run: run, Ignored: IgnoredNoCapacity}, false, nil
 	case x == nil:
 		return nil, true, nil

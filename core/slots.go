@@ -212,17 +212,16 @@ func (rt *Runtime) reserveFreed(ctx context.Context, run *runlane.Run) {
 }
 
 // giveBackSlot frees the slot of a run that this process cannot execute, for the next one: runs that no one can execute
-// would hold up their queue for up to an hour each. The first reservation is kept for a quarter of its time, in which
-// the wakeup may come to a process that can execute the run. The run itself does not change: until its reservation's end
-// no other slot is reserved for it. Best effort: time ends the reservation otherwise.
+// would hold up their queue for up to an hour each. A quarter of the queue's time for a dispatch passes before, in which
+// the wakeup may reach a process that can execute the run. The run itself does not change: until its reservation ends
+// no other slot is reserved for it, unless such a process asks for one ([delivery.wantSlot]). Best effort: time ends the
+// reservation otherwise.
 func (d *delivery) giveBackSlot(ctx context.Context, run *runlane.Run, at time.Time, why error) {
 	rt, queue := d.rt, d.rt.policy(run.Queue)
 	if !d.byWakeup || !queue.Bounded() || !lane.ReservationActive(run, at) || !d.cannot(run, why) {
 		return
 	}
-	timeout := dispatchTimeout(queue)
-	first := run.DispatchExpiresAt.Sub(run.DispatchedAt) <= timeout
-	if first && at.Sub(run.DispatchedAt) < timeout/4 || rt.givenBack.has(run) {
+	if at.Sub(run.DispatchedAt) < dispatchTimeout(queue)/4 || rt.givenBack.has(run) {
 		return
 	}
 	released, err := rt.storage().ReleaseRunDispatch(ctx, &lane.ReleaseDispatchCommand{
@@ -239,6 +238,23 @@ func (d *delivery) giveBackSlot(ctx context.Context, run *runlane.Run, at time.T
 	if released {
 		rt.handOver(ctx, run)
 	}
+}
+
+// wantSlot makes a run wait for a slot again that this process can execute, and that another process gave its slot back
+// of: it would wait for its reservation's end otherwise. Best effort.
+func (d *delivery) wantSlot(ctx context.Context, run *runlane.Run, at time.Time) {
+	if !lane.ReservationActive(run, at) {
+		return
+	}
+	commit, err := d.rt.requestDelivery(ctx, run, at)
+	switch {
+	case isConflict(err, runlane.ConflictEventSequence):
+		return // another process moved it on
+	case err != nil:
+		d.rt.logRun(ctx, run, "a run without its slot waits for its reservation's end", err)
+		return
+	}
+	d.rt.reserveFreed(ctx, commit.Run)
 }
 
 // givenBack remembers the reservations that this process gave back: their wakeups come again and again.

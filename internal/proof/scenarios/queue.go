@@ -311,7 +311,7 @@ func queueGivesBack(t *testing.T, h Harness) {
 	stuck := s.trigger(unknown.With(jobPayload{}), nil)
 	handBack(stuck)
 	waiting := s.trigger(task.With(jobPayload{}), nil)
-	s.wantSent("the first reservation keeps its slot", stuck)
+	s.wantSent("the reservation keeps its slot", stuck)
 	s.settle()
 	s.clock.Advance(runlane.DefaultDispatchTimeout / 4)
 	handBack(stuck)
@@ -323,6 +323,9 @@ func queueGivesBack(t *testing.T, h Harness) {
 
 	reserved := s.get(stuck.ID)
 	waiting = s.trigger(task.With(jobPayload{}), nil)
+	handBack(stuck)
+	s.wantSent("nothing: this one keeps its slot as long")
+	s.clock.Advance(runlane.DefaultDispatchTimeout / 4)
 	s.settle() // the hand-over reads an index
 	handBack(stuck)
 	s.wantSent("the slot that was given back", waiting)
@@ -337,9 +340,20 @@ func queueGivesBack(t *testing.T, h Harness) {
 	s.wantSent("nothing: it had its turn")
 	s.sameAsStored(reserved)
 
+	// A process that can execute it asks for the next slot.
+	waiting = s.trigger(task.With(jobPayload{}), nil)
+	s.wantSent("the free slot", waiting)
 	s.options.Handlers = append(s.options.Handlers, executes)
 	able, _ := s.second()
 	result, err := able.ExecuteDelivery(s.Context(), s.wakeup(stuck), nil)
+	s.must(err)
+	if result.Ignored != core.IgnoredNoCapacity {
+		t.Errorf("ignored as %q", result.Ignored)
+	}
+	s.settle()
+	s.execute(waiting)
+	s.wantSent("the next slot", stuck)
+	result, err = able.ExecuteDelivery(s.Context(), s.wakeup(stuck), nil)
 	s.must(err)
 	s.wantStatus(result.Run, runlane.StatusSucceeded)
 }
