@@ -55,7 +55,10 @@ func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.
 		defer cancel()
 	}
 	var choose func() (rows.SlotChange, bool, error)
-	if c.Slot {
+	switch {
+	case !c.Queue.Bounded(): // its reservation is from when there was a limit, and was given back
+		choose = func() (rows.SlotChange, bool, error) { return leaveSlot(before), true, nil }
+	case c.Slot:
 		choose = func() (rows.SlotChange, bool, error) {
 			return s.chooseSlot(ctx, before.SlotQuery(c.Queue.Concurrency, rows.ToMillis(c.At), 0, claimWindows))
 		}
@@ -98,11 +101,7 @@ func (s *Store) claimSlot(
 	}
 	switch {
 	case !c.Queue.Bounded():
-		if r.Slot != 0 { // from when the queue had a limit; that ended, so another run may have it now
-			own := r.HeldSlot()
-			return rows.SlotChange{Delete: &own, Optional: true}, "", nil
-		}
-		return slot, "", nil
+		return leaveSlot(r), "", nil
 	case !c.Slot:
 		return slot, lane.LostReservation, nil
 	}
@@ -111,6 +110,15 @@ func (s *Store) claimSlot(
 		lost = lane.LostCapacity
 	}
 	return slot, lost, err
+}
+
+// leaveSlot frees the slot that a run has from when its queue had a limit, unless another run has it by now.
+func leaveSlot(r *rows.Run) (slot rows.SlotChange) {
+	if r.Slot != 0 {
+		own := r.HeldSlot()
+		slot = rows.SlotChange{Delete: &own, Optional: true}
+	}
+	return slot
 }
 
 // slotTries is how often a commit tries to get a slot when other commits took the chosen ones first.

@@ -61,6 +61,10 @@ func queueGivenBack(t *testing.T, b *bundle) {
 	first = s.won("claim with a slot that is free", s.take(first, at, true))
 	s.commit(first, at, Succeeded(first, nil))
 	equal(t, "a run that has ended", false, release(first, end))
+
+	unbounded := s.won("reserve", s.reserve(s.waiting(noon, RunOptions{}), noon))
+	equal(t, "given back", true, release(unbounded, end))
+	s.won("claim once the queue has no limit", s.under(0).take(unbounded, at, false))
 }
 
 // docs/internals/layout.md, Slots: the dead worker's slot is its run's own, so recovery needs no free one.
