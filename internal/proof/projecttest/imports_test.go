@@ -119,6 +119,9 @@ var importRules = []importRule{
 		"github.com/google/go-cmp",
 	}},
 	{"runlanetest/...", []string{"$gostd", runlanePkg, lanePkg, corePkg, module + "/memlane$"}},
+	{"examples/invoices/cmd/...", []string{
+		"$gostd", runlanePkg, corePkg, module + "/awslane$", module + "/cli$", lanePkg, module + "/memlane$", module + "/sqlitelane$", module + "/examples/invoices$", xsync,
+	}},
 	{"examples/...", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/memlane$", module + "/sqlitelane$", module + "/awslane$", module + "/dynamostore$",
 		module + "/sealed$", module + "/sqstransport$", module + "/functions$", module + "/functions/eventsource$", module + "/functionurl$", module + "/examples", awsSDK, lambdaGo, compress, xsync,

@@ -15,7 +15,7 @@ import (
 const module = "github.com/runlane/runlane-go"
 
 // programModules are the folders of the programs that are separate modules.
-var programModules = []string{"cmd/runlane", "examples/webhooks/cmd/demo", "examples/worker", "examples/killed"}
+var programModules = []string{"cmd/runlane", "examples/webhooks/cmd/demo", "examples/worker", "examples/killed", "examples/invoices/cmd/invoices"}
 
 // libraryModules are the folders of the separate modules that users import.
 var libraryModules = []string{"mcp", "sqlitelane"}
