@@ -15,7 +15,7 @@ type Attempt struct {
 	host AttemptHost
 }
 
-// AttemptHost is what a runtime puts behind an Attempt. Any field may be nil.
+// AttemptHost is the runtime's side of an Attempt. Any field may be nil.
 type AttemptHost struct {
 	Logger  *slog.Logger
 	Reports ReportHost
@@ -27,9 +27,9 @@ type AttemptHost struct {
 	Nodes   NodeWaiter
 }
 
-// ReportHost takes what an attempt says of itself. It is for runtimes and test helpers.
+// ReportHost stores reports of an attempt. It is for runtimes and test helpers.
 type ReportHost interface {
-	// ReportOutput keeps an output, which is JSON, in the place of an earlier one.
+	// ReportOutput keeps a JSON output and replaces an earlier one.
 	ReportOutput(output json.RawMessage) error
 	// ReportProgress keeps a note for operators.
 	ReportProgress(ctx context.Context, note string) error
@@ -42,19 +42,19 @@ func NewAttempt(run Run, number int, host AttemptHost) *Attempt {
 
 type attemptKey struct{}
 
-// WithAttempt is for runtimes: the context a handler gets carries its attempt.
+// WithAttempt is for runtimes: a handler's context carries its attempt.
 func WithAttempt(ctx context.Context, a *Attempt) context.Context {
 	return context.WithValue(ctx, attemptKey{}, a)
 }
 
-// AttemptFrom finds the attempt deep in a call stack, for log handlers and clients that add the run id; nil outside
-// one.
+// AttemptFrom finds the attempt deep in a call stack, for log handlers and clients that add the run ID. It returns nil
+// outside of an attempt.
 func AttemptFrom(ctx context.Context) *Attempt {
 	a, _ := ctx.Value(attemptKey{}).(*Attempt)
 	return a
 }
 
-// Logger carries run_id, task, queue and attempt. Never nil.
+// Logger carries run_id, task, queue and attempt. It is never nil.
 func (a *Attempt) Logger() *slog.Logger {
 	if a == nil || a.host.Logger == nil {
 		return slog.New(slog.DiscardHandler)
@@ -63,8 +63,8 @@ func (a *Attempt) Logger() *slog.Logger {
 }
 
 // SetOutput keeps a JSON result, stored with the success event and read with [Run.DecodeOutput]. json.RawMessage keeps
-// its bytes. The last call wins; an attempt that does not succeed stores none. A value that does not encode, or that
-// the storage cannot hold, is [ErrValidationFailed] here.
+// its bytes. The last call wins; an attempt that does not succeed stores none. If v does not encode or the storage
+// cannot hold it, the error is [ErrValidationFailed].
 func (a *Attempt) SetOutput(v any) error {
 	b, err := encodeOutput(v)
 	if err != nil || a.host.Reports == nil {
@@ -73,7 +73,7 @@ func (a *Attempt) SetOutput(v any) error {
 	return a.host.Reports.ReportOutput(b)
 }
 
-// encodeOutput survives a panic of the value's own encoding.
+// encodeOutput recovers from a panic in v's own encoding.
 func encodeOutput(v any) (b json.RawMessage, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -87,7 +87,7 @@ func encodeOutput(v any) (b json.RawMessage, err error) {
 	return encodePayload("output", v)
 }
 
-// Progress shows an operator a note; the last one is kept. Best effort: an error never concerns the run.
+// Progress shows operators a note; only the last one is kept. Best effort: an error does not affect the run.
 func (a *Attempt) Progress(ctx context.Context, note string) error {
 	if a.host.Reports == nil {
 		return nil
@@ -95,7 +95,8 @@ func (a *Attempt) Progress(ctx context.Context, note string) error {
 	return a.host.Reports.ReportProgress(ctx, note)
 }
 
-// Trigger starts another run whose source is this one. Handlers run at least once: give follow-ups an idempotency key.
+// Trigger starts another run with this one as its source. Handlers run at least once, so give follow-ups an idempotency
+// key.
 func (a *Attempt) Trigger(ctx context.Context, call Call, options *TriggerOptions) (*TriggerResult, error) {
 	if a.host.Trigger == nil {
 		return nil, &Error{
@@ -106,5 +107,6 @@ func (a *Attempt) Trigger(ctx context.Context, call Call, options *TriggerOption
 	return a.host.Trigger.Trigger(ctx, call, options)
 }
 
-// Middleware wraps every attempt: transactions, tracing, metrics. It may change ctx and must call next at most once.
+// Middleware wraps every attempt, for transactions, tracing or metrics. It may change ctx and must call next at most
+// once.
 type Middleware func(ctx context.Context, a *Attempt, next func(context.Context) error) error

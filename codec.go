@@ -2,62 +2,61 @@ package runlane
 
 import "context"
 
-// Codec changes payloads, outputs and results of steps on their way to the storage and back: package sealed encrypts
-// with one. A runtime
-// that is given a codec (core.Options.Codec) reads and writes as before; its storage keeps only what Encode returned,
-// with the name of the key. Implementations must be safe for concurrent use. They must be able to read bytes that were
-// stored years ago.
+// Codec transforms payloads, outputs and results of steps on their way to the storage and back; package sealed encrypts
+// with one. With a codec (core.Options.Codec) a runtime reads and writes as before, and its storage keeps only the
+// result of Encode and the name of the key. Implementations must be safe for concurrent use and must be able to read
+// bytes stored years ago.
 //
-// An error that is [ErrPayloadUnreadable] says that these bytes cannot be opened here: the run is returned without
-// them, see [Sealed]. Any other error fails the call that needed the bytes; one that is no *Error counts as
-// [ErrStorageUnavailable].
+// [ErrPayloadUnreadable] means that these bytes cannot be opened here: the run is returned without them, see [Sealed].
+// Any other error fails the call that needed the bytes; if it is not an *Error, it counts as [ErrStorageUnavailable].
 type Codec interface {
-	// Encode returns what is stored in place of plain, and the name of the key that Decode will need: 1 to 64 bytes of
-	// printable text. It must not change plain. It may return different bytes for the same plain each time.
+	// Encode returns the bytes to store for plain and the name of the key for Decode: 1 to 64 bytes of printable text.
+	// It must not change plain. It may return different bytes for the same plain.
 	Encode(ctx context.Context, of BodyRef, plain []byte) (stored []byte, key string, err error)
-	// Decode returns what Encode was given. It must refuse bytes that were stored for another body. If key is "", the
-	// bytes were stored without a codec and are plain: Decode returns them as they are, or refuses them.
+	// Decode returns the bytes passed to Encode. It must refuse bytes stored for another body. A key of "" means that
+	// the bytes were stored without a codec: Decode returns them as they are, or refuses them.
 	Decode(ctx context.Context, of BodyRef, key string, stored []byte) (plain []byte, err error)
 }
 
-// BodyRef names the bytes of one run: its payload, its output, or what it keeps beside its history.
+// BodyRef identifies bytes of one run: its payload, its output, or a record kept apart from its history.
 type BodyRef struct {
-	// Environment and RunID name the run. The environment is spelled out.
+	// Environment and RunID identify the run. The environment is spelled out.
 	Environment Environment
 	RunID       RunID
-	// TaskID is the run's for its payload, and "" for everything else.
+	// TaskID is the run's task for a payload, otherwise "".
 	TaskID TaskID
-	// Output is true for the output, false for everything else.
+	// Output is true only for the output.
 	Output bool
-	// Kind says what else the bytes are. "" for payload and output.
+	// Kind of other bytes. "" for payload and output.
 	Kind BodyKind
-	// Name is theirs among those of their kind.
+	// Name within the kind.
 	Name string
 }
 
-// BodyKind is what bytes are that are neither payload nor output.
+// BodyKind is the kind of bytes other than payload and output.
 type BodyKind string
 
 // The kinds of bytes.
 const (
-	// BodyStep: the result of the step that BodyRef.Name names, or of another record of the run.
+	// BodyStep: the result of the step BodyRef.Name, or another record of the run.
 	BodyStep BodyKind = "step"
-	// BodySignal: the body of the signal that BodyRef.Name names, as "name:id".
+	// BodySignal: the body of a signal; BodyRef.Name is "name:id".
 	BodySignal BodyKind = "signal"
 )
 
-// Sealed tells how a [Codec] keeps the bytes of a run that was read from the storage. It is nil for a run without a
-// codec, and not part of the run's history.
+// Sealed describes how a [Codec] keeps the bytes of a run that was read from the storage. It is nil without a codec,
+// and not part of the run's history.
 type Sealed struct {
 	PayloadKey string `json:"payloadKey,omitempty"` // names the key that encoded the payload
 	OutputKey  string `json:"outputKey,omitempty"`  // names the key that encoded the output
 
-	// PayloadFault and OutputFault say why this process could not decode the bytes. Payload or Output is nil then.
+	// PayloadFault and OutputFault are the reasons why this process could not decode the bytes. Payload or Output is
+	// nil then.
 	PayloadFault string `json:"payloadFault,omitempty"`
 	OutputFault  string `json:"outputFault,omitempty"`
 }
 
-// PayloadError is why the payload could not be opened by the process that read the run, [ErrPayloadUnreadable], or nil.
+// PayloadError returns [ErrPayloadUnreadable] if the process that read the run could not open the payload.
 func (r *Run) PayloadError() error {
 	if r.Sealed == nil || r.Sealed.PayloadFault == "" {
 		return nil
@@ -65,7 +64,7 @@ func (r *Run) PayloadError() error {
 	return r.unreadable("payload", r.Sealed.PayloadKey, r.Sealed.PayloadFault)
 }
 
-// OutputError is why the output could not be opened by the process that read the run, [ErrPayloadUnreadable], or nil.
+// OutputError returns [ErrPayloadUnreadable] if the process that read the run could not open the output.
 func (r *Run) OutputError() error {
 	if r.Sealed == nil || r.Sealed.OutputFault == "" {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// cronRule is a parsed expression: sets of bits, one bit for each value. It has no pointers, so When stays comparable.
+// cronRule is a parsed expression: bit sets with one bit for each value. It has no pointers, so When stays comparable.
 type cronRule struct {
 	minutes, hours, days, months, weekdays uint64
 
@@ -15,21 +15,21 @@ type cronRule struct {
 	nthWeekdays  uint64 // MON#2: bit nthBit(1, 2)
 
 	anyHour, anyDay, anyWeekday bool // unrestricted: the field begins with * or is ?
-	valid                       bool // parsed, and it can fire
+	valid                       bool // parsed, and able to fire
 }
 
-// nthBit: each number of the month has seven bits.
+// nthBit returns the bit of MON#2 and the like: each number has seven bits.
 func nthBit(weekday, n int) uint64 { return 1 << (7*(n-1) + weekday) }
 
 // maxCronBytes is more than any sensible list needs.
 const maxCronBytes = 1024
 
-// cronField says what one field takes.
+// cronField describes the values of one field.
 type cronField struct {
 	name     string
 	min, max int      // of * and of steps
-	top      int      // the highest value that may be written
-	names    []string // of min and those that follow
+	top      int      // the highest allowed value
+	names    []string // of min and the following values
 }
 
 var (
@@ -93,7 +93,7 @@ func readCron(expression string) (cronRule, *Error) {
 	return rule, nil
 }
 
-// unrestricted is decided by how a field begins, as in Vixie cron: */2 counts.
+// unrestricted goes by the start of a field, as in Vixie cron: */2 counts.
 func unrestricted(field string) bool { return field[0] == '*' || field == "?" }
 
 // cronFieldsOf splits an expression into its five fields, in upper case.
@@ -136,7 +136,7 @@ func cronFieldsOf(expression string) ([]string, *Error) {
 	return fields, nil
 }
 
-// zonePrefix finds what other crons read as a zone.
+// zonePrefix finds the zone prefix of other crons.
 func zonePrefix(expression string) (zone string, found bool) {
 	for first := range strings.FieldsSeq(expression) {
 		name, zone, found := strings.Cut(first, "=")
@@ -146,7 +146,7 @@ func zonePrefix(expression string) (zone string, found bool) {
 	return "", false
 }
 
-// spellCron leaves out what means nothing: spaces and case.
+// spellCron normalizes spaces and case.
 func spellCron(expression string) string {
 	text := strings.Join(strings.Fields(expression), " ")
 	if strings.HasPrefix(text, "@") {
@@ -155,7 +155,7 @@ func spellCron(expression string) string {
 	return upperASCII(text)
 }
 
-// upperASCII is not [strings.ToUpper], for which some foreign letters are the lower case of S and K.
+// upperASCII changes only ASCII; [strings.ToUpper] also maps some foreign letters to S and K.
 func upperASCII(text string) string {
 	return strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' {
@@ -196,7 +196,7 @@ func (r *cronRule) readField(f *cronField, text string) *Error {
 	return nil
 }
 
-// readSpecial takes what only the day fields have: L, 5L and MON#2.
+// readSpecial reads the extras of the day fields: L, 5L and MON#2.
 func (r *cronRule) readSpecial(f *cronField, item string) bool {
 	switch f {
 	case dayField:
@@ -225,8 +225,7 @@ func (r *cronRule) readSpecial(f *cronField, item string) bool {
 	return false
 }
 
-// read takes *, a value or a range; * and a range may have a step. Its errors say what the item does, and readField
-// completes them.
+// read takes *, a value or a range; * and a range may have a step. Its errors lack the subject, which readField adds.
 func (f *cronField) read(item string) (uint64, *Error) {
 	base, stepText, stepped := strings.Cut(item, "/")
 	step, err := f.step(stepText, stepped)
@@ -277,8 +276,8 @@ func (f *cronField) step(text string, stepped bool) (int, *Error) {
 	return step, nil
 }
 
-// spread is low, low+step and so on up to high. A step that reaches no second value is an error: "*/90" in minutes does
-// not mean every 90 minutes.
+// spread returns low, low+step and so on up to high. A step that reaches no second value is an error: "*/90" in minutes
+// does not mean every 90 minutes.
 func (f *cronField) spread(low, high, step int) (uint64, *Error) {
 	if step > 1 && step > high-low {
 		return 0, &Error{
@@ -308,7 +307,7 @@ func (f *cronField) value(text string) (int, bool) {
 	return number, ok && f.min <= number && number <= f.top
 }
 
-// cronNumber takes up to three digits, no sign.
+// cronNumber reads up to three digits without a sign.
 func cronNumber(text string) (int, bool) {
 	if text == "" || len(text) > 3 {
 		return 0, false
@@ -332,7 +331,7 @@ func (f *cronField) lonelyStep(value, step int) *Error {
 	return &Error{Message: "steps from a single value", Hint: fmt.Sprintf("write %q", meant)}
 }
 
-// forward writes a range that runs over the field's end as a list.
+// forward writes a range that wraps around as a list.
 func (f *cronField) forward(low, high, step int) string {
 	size := f.max - f.min + 1
 	switch {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// unreadable explains an item whose part is neither a number nor a name of the field.
+// unreadable explains an item with a part that is neither a number nor a name of the field.
 func (f *cronField) unreadable(item, part string) *Error {
 	days := f == dayField || f == weekdayField
 	_, number := cronNumber(part)
@@ -47,7 +47,7 @@ func (f *cronField) unreadable(item, part string) *Error {
 	}
 }
 
-// takes names the field's values.
+// takes lists the field's values.
 func (f *cronField) takes() string {
 	text := fmt.Sprintf("%s takes %d-%d", f.name, f.min, f.top)
 	if len(f.names) > 0 {

@@ -9,9 +9,9 @@ import (
 // This file computes with two kinds of time, both in seconds:
 //
 //	instant  since the Unix epoch
-//	wall     what a local clock shows, counted as if that clock were UTC
+//	wall     the local clock's time, counted as if that clock were UTC
 //
-// A zone is a sequence of periods in which wall - instant stays the same.
+// A zone is a sequence of periods in which wall - instant is constant.
 
 const (
 	secondsPerMinute = 60
@@ -20,7 +20,7 @@ const (
 
 	allWeekdays = 1<<7 - 1
 
-	// farShift is more than any two offsets of one zone have differed by.
+	// farShift is more than any two offsets of one zone have ever differed.
 	farShift = 2 * secondsPerDay
 
 	// calendarCycle is the number of years after which dates and weekdays repeat exactly: a date that does not occur in
@@ -28,7 +28,7 @@ const (
 	calendarCycle = 400
 )
 
-// next is the first fire at or after the instant from.
+// next returns the first fire at or after the instant from.
 func (r *cronRule) next(from int64, zone *time.Location) (instant int64, found bool) {
 	if r.anyHour {
 		return r.nextElapsed(from, zone)
@@ -36,11 +36,11 @@ func (r *cronRule) next(from int64, zone *time.Location) (instant int64, found b
 	return r.nextDaily(from, zone)
 }
 
-// nextElapsed finds the first instant at which the local clock matches. Within a period that is plain arithmetic. A
+// nextElapsed finds the first instant at which the local clock matches. Within a period this is plain arithmetic. A
 // match after the period's end stays valid until the clock is set back to before the wall time at which the search
 // began.
 func (r *cronRule) nextElapsed(from int64, zone *time.Location) (instant int64, found bool) {
-	var since, searched, wall int64 // there is no match in [searched, wall); since is the instant of that search
+	var since, searched, wall int64 // no match in [searched, wall); since is the instant of that search
 	for at := from; at <= lastFireTime.Unix(); {
 		p := periodAt(at, zone)
 		if now := at + p.offset; at == from || now < searched || now > wall {
@@ -57,8 +57,8 @@ func (r *cronRule) nextElapsed(from int64, zone *time.Location) (instant int64, 
 	return 0, false
 }
 
-// nextDaily finds the first fire of an expression that names hours. Each wall time that matches fires when the clock
-// first shows it or a later time. This one rule covers gaps and overlaps, and keeps fires in the order of wall times.
+// nextDaily finds the first fire of an expression that names hours. Each matching wall time fires when the clock first
+// shows it or a later time. This one rule covers gaps and overlaps, and keeps fires in the order of wall times.
 func (r *cronRule) nextDaily(from int64, zone *time.Location) (instant int64, found bool) {
 	wall := r.nextWall(shownBefore(from, zone))
 	for wall-farShift <= lastFireTime.Unix() {
@@ -71,8 +71,8 @@ func (r *cronRule) nextDaily(from int64, zone *time.Location) (instant int64, fo
 	return 0, false
 }
 
-// shownBefore is the earliest wall time that the local clock has not reached before the instant. Right after the clock
-// was set back, that is not what it shows now but what it showed before.
+// shownBefore returns the earliest wall time that the local clock has not reached before the instant. Right after the
+// clock was set back, this is the time that it showed before the change.
 func shownBefore(instant int64, zone *time.Location) int64 {
 	p := periodAt(instant-1, zone)
 	wall := instant + p.offset
@@ -83,7 +83,7 @@ func shownBefore(instant int64, zone *time.Location) int64 {
 	return wall
 }
 
-// firstShown is the first instant at which the local clock shows the wall time or a later one.
+// firstShown returns the first instant at which the local clock shows the wall time or a later one.
 func firstShown(wall int64, zone *time.Location) int64 {
 	at := wall - secondsPerDay // no zone is a day ahead of UTC
 	for {
@@ -95,8 +95,8 @@ func firstShown(wall int64, zone *time.Location) int64 {
 	}
 }
 
-// dayExists reports whether the clock shows any time of the day of wall, which it first reaches or passes at the
-// instant.
+// dayExists reports whether the clock shows any time of wall's day. instant is when the clock first reaches or passes
+// wall.
 func dayExists(wall, instant int64, zone *time.Location) bool {
 	p := periodAt(instant, zone)
 	start := startOfDay(wall)
@@ -106,8 +106,8 @@ func dayExists(wall, instant int64, zone *time.Location) bool {
 	return firstShown(start, zone) != firstShown(start+secondsPerDay, zone)
 }
 
-// period is a stretch of time with one offset from UTC. Its end is excluded, and is after the instant that was asked
-// about. The periods before and after it may have the same offset.
+// period is a stretch of time with one offset from UTC. Its end is excluded, and lies after the requested instant.
+// Neighbouring periods may have the same offset.
 type period struct{ start, end, offset int64 }
 
 func periodAt(instant int64, zone *time.Location) period {
@@ -132,8 +132,8 @@ func periodAt(instant int64, zone *time.Location) period {
 	return p
 }
 
-// nextWall is the first wall time at or after the given one that matches all fields. There is one: parsing refuses the
-// others.
+// nextWall returns the first wall time at or after from that matches all fields. It always exists, because parsing
+// refuses rules that never fire.
 func (r *cronRule) nextWall(from int64) int64 {
 	minutes := divide(from+secondsPerMinute-1, secondsPerMinute)
 	day := divide(minutes, minutesPerDay)
@@ -149,7 +149,7 @@ func (r *cronRule) nextWall(from int64) int64 {
 	return match*secondsPerDay + int64(first)*secondsPerMinute
 }
 
-// nextMinute is the first matching minute of the day at or after the given one.
+// nextMinute returns the first matching minute of the day at or after the given one.
 func (r *cronRule) nextMinute(minute int) (next int, found bool) {
 	hour := minute / 60
 	if r.hours>>hour&1 == 1 {
@@ -170,12 +170,12 @@ func (r *cronRule) canFire() bool {
 	return found
 }
 
-// nextDay is the first matching day at or after the given one, both counted from the Unix epoch.
+// nextDay returns the first matching day at or after from, both counted from the Unix epoch.
 func (r *cronRule) nextDay(from int64) (day int64, found bool) {
 	date := time.Unix(from*secondsPerDay, 0).UTC()
 	year, month, dayOfMonth := date.Date()
 	first := from - int64(dayOfMonth) + 1 // the month's first day
-	skip := uint64(1)<<dayOfMonth - 1     // days before the one asked about; bit 0 is no day
+	skip := uint64(1)<<dayOfMonth - 1     // days before from; bit 0 is not a day
 	for last := year + calendarCycle; year <= last; {
 		length := daysIn(year, month)
 		if r.months>>month&1 == 1 {
@@ -191,7 +191,7 @@ func (r *cronRule) nextDay(from int64) (day int64, found bool) {
 	return 0, false
 }
 
-// daysOf is the set of matching days, bits 1 to 31, of a month that begins on the given weekday and has so many days.
+// daysOf returns the matching days, bits 1 to 31, of a month of this length that begins on firstWeekday.
 func (r *cronRule) daysOf(firstWeekday, length int) uint64 {
 	month := (uint64(1)<<length - 1) << 1
 	days := r.days & month
@@ -212,7 +212,7 @@ func (r *cronRule) daysOf(firstWeekday, length int) uint64 {
 	return days | weekdays
 }
 
-// weekdayOf is the weekday of a day since the Unix epoch, which was a Thursday.
+// weekdayOf returns the weekday of a day since the Unix epoch, which was a Thursday.
 func weekdayOf(day int64) int {
 	days := day + int64(time.Thursday)
 	return int(days - 7*divide(days, 7))

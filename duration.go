@@ -15,11 +15,11 @@ const (
 	week = 7 * day
 )
 
-// longUnits is compiled when it is first needed: functions start without it.
+// longUnits is compiled on first use, so that functions start faster.
 var longUnits = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d+)(\.\d+)?([dw])`) })
 
-// ParseDuration reads Go's duration syntax with two more units, d (24 hours) and w (7 days), which stand before the
-// others: "36h", "30d", "1w2d12h". Anything else is [ErrValidationFailed].
+// ParseDuration reads Go's duration syntax with two more units, d (24 hours) and w (7 days), written before the others:
+// "36h", "30d", "1w2d12h". Anything else is [ErrValidationFailed].
 func ParseDuration(text string) (time.Duration, error) {
 	if d, err := time.ParseDuration(text); err == nil {
 		return d, nil
@@ -53,8 +53,8 @@ func ParseDuration(text string) (time.Duration, error) {
 	return time.Duration(total), nil
 }
 
-// longPart is a number of days or weeks in nanoseconds. ok is false when it is more than a duration can hold. Whole
-// numbers are not computed as floats and stay exact.
+// longPart returns a number of days or weeks in nanoseconds. ok is false if a duration cannot hold it. Whole numbers
+// avoid floats and stay exact.
 func longPart(whole, fraction, unit string) (part uint64, ok bool) {
 	length := uint64(day)
 	if unit == "w" {
@@ -80,11 +80,10 @@ func noDuration(text string) error {
 	}
 }
 
-// FormatDuration writes what [ParseDuration] reads, with days and weeks where they are whole: "30d", "1w", "1d12h",
-// "90s".
+// FormatDuration writes the syntax of [ParseDuration], with whole days and weeks: "30d", "1w", "1d12h", "90s".
 func FormatDuration(d time.Duration) string {
 	switch {
-	case d < 0 && -d > 0: // the smallest duration has no opposite: Go's syntax will do
+	case d < 0 && -d > 0: // the smallest duration has no opposite and keeps Go's syntax
 		return "-" + FormatDuration(-d)
 	case d > 0 && d%week == 0:
 		return strconv.FormatInt(int64(d/week), 10) + "w"

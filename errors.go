@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ErrorCode is a stable code, and itself an error: errors.Is(err, runlane.ErrRunNotFound) works wherever the code was
-// set, and a switch over [CodeOf] needs no second list of names.
+// ErrorCode is a stable code and itself an error: errors.Is(err, runlane.ErrRunNotFound) works wherever the code is
+// set, and [CodeOf] returns it for a switch.
 type ErrorCode string
 
 // Error returns the code.
@@ -14,18 +14,18 @@ func (c ErrorCode) Error() string { return string(c) }
 
 // The codes of the contract.
 const (
-	// ErrCapabilityUnsupported: the adapter does not have this ability, and says so in its capabilities.
+	// ErrCapabilityUnsupported: the adapter lacks this ability; its capabilities list the ones it has.
 	ErrCapabilityUnsupported ErrorCode = "capability_unsupported"
-	// ErrConfigurationInvalid: a definition, an option or the environment of the program is wrong.
+	// ErrConfigurationInvalid: a definition, an option or the program's environment is wrong.
 	ErrConfigurationInvalid ErrorCode = "configuration_invalid"
 	// ErrValidationFailed: the input of one call is wrong. Nothing was written.
 	ErrValidationFailed ErrorCode = "validation_failed"
-	// ErrStorageConflict: a race was lost; [Error.Conflict] says which.
+	// ErrStorageConflict: a race was lost; see [Error.Conflict] for the kind.
 	ErrStorageConflict ErrorCode = "storage_conflict"
 	// ErrInvariantViolation: history, projection and request contradict each other.
 	ErrInvariantViolation ErrorCode = "invariant_violation"
-	// ErrContractViolation: a caller gave an adapter an inconsistent command, or an adapter returned what its contract
-	// forbids.
+	// ErrContractViolation: a caller passed an adapter an inconsistent command, or an adapter returned a result that
+	// its contract forbids.
 	ErrContractViolation ErrorCode = "adapter_contract_violation"
 	// ErrRunNotFound: no such run in this environment.
 	ErrRunNotFound ErrorCode = "run_not_found"
@@ -35,43 +35,43 @@ const (
 	ErrFlowNotFound ErrorCode = "flow_not_found"
 	// ErrQueueNotFound: no program of this environment uses the queue, and it has no active run.
 	ErrQueueNotFound ErrorCode = "queue_not_found"
-	// ErrStorageUnavailable: the storage could not be reached, or stayed busy. Retryable.
+	// ErrStorageUnavailable: the storage is unreachable or stayed busy. Retryable.
 	ErrStorageUnavailable ErrorCode = "storage_unavailable"
-	// ErrTransportUnavailable: the transport could not be reached. Retryable.
+	// ErrTransportUnavailable: the transport is unreachable. Retryable.
 	ErrTransportUnavailable ErrorCode = "transport_unavailable"
 	// ErrTransportPublishFailed: the transport is reachable and refused this message.
 	ErrTransportPublishFailed ErrorCode = "transport_publish_failed"
 
 	// ErrOperationCancelled: the caller's context ended before the outcome was known.
 	ErrOperationCancelled ErrorCode = "operation_cancelled"
-	// ErrInternal: a fault of this module.
+	// ErrInternal: a bug in this module.
 	ErrInternal ErrorCode = "internal_error"
 	// ErrTaskNotFound: this process has no handler for the run's task.
 	ErrTaskNotFound ErrorCode = "task_not_found"
-	// ErrTaskFailed is the code of failures whose error carries none.
+	// ErrTaskFailed is the code of a failure if the handler's error has none.
 	ErrTaskFailed ErrorCode = "task_failed"
 	// ErrTaskPanicked: the handler panicked; the stack is in the failure's meta.
 	ErrTaskPanicked ErrorCode = "task_panicked"
-	// ErrTaskTimedOut: the attempt reached its timeout, or the end of its invocation's time.
+	// ErrTaskTimedOut: the attempt reached its timeout or its invocation's deadline.
 	ErrTaskTimedOut ErrorCode = "task_timed_out"
 	// ErrLeaseExpired: too many attempts of the run ended without an outcome.
 	ErrLeaseExpired ErrorCode = "lease_expired"
-	// ErrRunEnded: the run has ended, and nothing reaches it any more. Such an error is [ErrValidationFailed] too.
+	// ErrRunEnded: the run has ended and can no longer be reached. Such an error also matches [ErrValidationFailed].
 	ErrRunEnded ErrorCode = "run_ended"
-	// ErrRunFailed: a run that was called failed. Its own failure is the cause.
+	// ErrRunFailed: a called run failed. Its failure is the cause.
 	ErrRunFailed ErrorCode = "run_failed"
-	// ErrRunCancelled: a run that was called was cancelled.
+	// ErrRunCancelled: a called run was cancelled.
 	ErrRunCancelled ErrorCode = "run_cancelled"
-	// ErrWaitTimedOut: the time limit of a wait is over. Every later attempt is told the same; returned as it is, it
+	// ErrWaitTimedOut: a wait reached its time limit. Every later attempt gets the same error; returned unchanged, it
 	// fails the run without further retries.
 	ErrWaitTimedOut ErrorCode = "wait_timed_out"
 	// ErrTokenInvalid: the answer token is forged, expired, or of another environment.
 	ErrTokenInvalid ErrorCode = "token_invalid"
-	// ErrPayloadUnreadable: payload or output were stored through a [Codec], and this process cannot open them.
+	// ErrPayloadUnreadable: payload or output were stored through a [Codec] and cannot be opened by this process.
 	ErrPayloadUnreadable ErrorCode = "payload_unreadable"
 )
 
-// ConflictKind says which race was lost. It is an error too, for errors.Is.
+// ConflictKind is the kind of a lost race. It is an error too, for errors.Is.
 type ConflictKind string
 
 // Error returns the kind.
@@ -79,21 +79,21 @@ func (k ConflictKind) Error() string { return string(k) }
 
 // The kinds of [ErrStorageConflict].
 const (
-	// ConflictEventSequence: the run has moved on since it was read. Read it again and repeat.
+	// ConflictEventSequence: the run has changed since it was read. Read it again and repeat.
 	ConflictEventSequence ConflictKind = "event_sequence"
 	// ConflictIdempotencyKey: another run owns the key.
 	ConflictIdempotencyKey ConflictKind = "idempotency_key"
 	// ConflictSingletonKey: another active run owns the key.
 	ConflictSingletonKey ConflictKind = "singleton_key"
-	// ConflictLeaseOwnership: another worker holds the lease now, or none does.
+	// ConflictLeaseOwnership: another worker holds the lease, or nobody does.
 	ConflictLeaseOwnership ConflictKind = "lease_ownership"
-	// ConflictOutboxClaim: the claim on an outbox row is over, or the row was superseded.
+	// ConflictOutboxClaim: the claim on an outbox row has ended, or the row was superseded.
 	ConflictOutboxClaim ConflictKind = "outbox_claim"
-	// ConflictScheduleOccurrence: another tick or operator has changed the occurrence or the schedule's record.
+	// ConflictScheduleOccurrence: another tick or operator changed the occurrence or the schedule's record.
 	ConflictScheduleOccurrence ConflictKind = "schedule_occurrence"
-	// ConflictSignal: a signal of this name and id was sent with another body.
+	// ConflictSignal: a signal with this name and ID but another body was sent before.
 	ConflictSignal ConflictKind = "signal"
-	// ConflictWait: what a suspension, or a signal, had looked at has changed. Look again.
+	// ConflictWait: the state that a suspension or signal was based on has changed. Read it again.
 	ConflictWait ConflictKind = "wait"
 	// ConflictFlow: the flow was closed, retried or changed since it was read.
 	ConflictFlow ConflictKind = "flow"
@@ -105,17 +105,17 @@ const (
 // credentials. Branch on Code and Conflict (or errors.Is with their values), never on text.
 type Error struct {
 	Code      ErrorCode
-	Conflict  ConflictKind      // set exactly when Code is ErrStorageConflict
-	Message   string            // what is wrong
-	Hint      string            // what the reader should do next; may be empty
-	Retryable bool              // the same call may succeed later; says nothing about a run whose handler returns it
+	Conflict  ConflictKind      // set if and only if Code is ErrStorageConflict
+	Message   string            // the fault
+	Hint      string            // the reader's next step; may be empty
+	Retryable bool              // the same call may succeed later; no effect on a run when its handler returns it
 	RunID     RunID             // the run the error is about; for a conflict on a key, its owner
 	Meta      map[string]string // for people; programs branch on the fields above
-	Cause     error             // what the layer below said, down to the AWS error
+	Cause     error             // the error of the layer below, down to the AWS error
 }
 
-// Error is code, message and hint on one line. All methods accept a nil *Error: returned as an error, such a pointer
-// becomes an interface value that is not nil.
+// Error returns code, message and hint on one line. All methods accept a nil *Error, because a nil pointer returned as
+// an error becomes a non-nil interface value.
 func (e *Error) Error() string {
 	if e == nil {
 		return "nil *runlane.Error"
@@ -144,12 +144,12 @@ func (e *Error) Is(target error) bool {
 	return e != nil && (target == error(e.Code) || e.Conflict != "" && target == error(e.Conflict))
 }
 
-// NewConflict is a lost race: [ErrStorageConflict] with its kind, retryable after reading again.
+// NewConflict returns [ErrStorageConflict] of this kind, retryable after reading again.
 func NewConflict(kind ConflictKind, message string) *Error {
 	return &Error{Code: ErrStorageConflict, Conflict: kind, Message: message, Retryable: true}
 }
 
-// CodeOf returns the code err carries, the outermost one, or "" when it carries none.
+// CodeOf returns the outermost code in err, or "".
 func CodeOf(err error) ErrorCode {
 	if e, ok := errors.AsType[*Error](err); ok && e != nil {
 		return e.Code
@@ -164,23 +164,23 @@ func CodeOf(err error) ErrorCode {
 var (
 	// ErrCancelRequested: an operator asked the run to stop.
 	ErrCancelRequested = errors.New("runlane: cancellation requested")
-	// ErrShutdown: the worker stops; the attempt is put back and costs nothing.
+	// ErrShutdown: the worker stops; the run goes back to its queue and the attempt is not a failure.
 	ErrShutdown = errors.New("runlane: worker is shutting down")
-	// ErrLeaseLost: another worker owns the run; nothing this attempt returns is recorded.
+	// ErrLeaseLost: another worker owns the run. Results of this attempt are not recorded.
 	ErrLeaseLost = errors.New("runlane: lease lost")
-	// ErrTimeout: the attempt's time is over.
+	// ErrTimeout: the attempt reached its time limit.
 	ErrTimeout = errors.New("runlane: attempt timed out")
 )
 
-// ReleaseError is what [Release] returns; wrap it freely.
+// ReleaseError is the error that [Release] and [Block] return; it may be wrapped.
 type ReleaseError struct {
-	Delay   time.Duration     // more than 0, at most MaxReleaseDelay; not looked at with Waiting
+	Delay   time.Duration     // more than 0, at most MaxReleaseDelay; ignored with Waiting
 	Reason  string            // at most MaxReasonBytes
 	Meta    map[string]string // kept in the run's history
-	Waiting *Waiting          // what ends the wait, with its own time limit; nil for Release
+	Waiting *Waiting          // ends the wait and has its own time limit; nil for Release
 }
 
-// Error says what is asked for.
+// Error describes the request.
 func (e *ReleaseError) Error() string {
 	if e == nil {
 		return "nil *runlane.ReleaseError"
@@ -191,27 +191,27 @@ func (e *ReleaseError) Error() string {
 	return "release for " + e.Delay.String() + ": " + e.Reason
 }
 
-// Release, returned from a handler, waits without failing: the run resumes after delay. It only takes effect when the
+// Release, returned from a handler, waits without failing: the run resumes after delay. It takes effect only if the
 // handler returns it. A delay of 0, below 0 or above [MaxReleaseDelay] makes the attempt a failure.
 func Release(delay time.Duration, reason string) error {
 	return &ReleaseError{Delay: delay, Reason: reason}
 }
 
-// Block, returned from a handler, waits without a limit until an operator resumes the run. reason says what is to be
-// done first, at most [MaxPromptBytes]; a longer one makes the attempt a failure.
+// Block, returned from a handler, waits without a limit until an operator resumes the run. reason is the operator's
+// task, at most [MaxPromptBytes]; a longer one makes the attempt a failure.
 func Block(reason string) error {
 	return &ReleaseError{Reason: reason, Waiting: &Waiting{For: []WaitingFor{WaitingBlocked}, Prompt: reason}}
 }
 
-// Suspended reports that err asks for the end of this attempt and not of the run: return it as it is. It is true for
-// what [Release] and [Block] return, and for calls of an attempt that have no answer yet. Every other error of such a
-// call is an answer.
+// Suspended reports whether err ends the attempt but not the run: return such an error unchanged. It is true for errors
+// of [Release] and [Block], and for calls of an attempt that have no answer yet. Every other error of such a call is an
+// answer.
 func Suspended(err error) bool {
 	r, ok := errors.AsType[*ReleaseError](err)
 	return ok && r != nil
 }
 
-// Permanent, returned from a handler, fails the run at once, without the retries it has left. Permanent(nil) is nil.
+// Permanent, returned from a handler, fails the run at once, without its remaining retries. Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -219,7 +219,7 @@ func Permanent(err error) error {
 	return &PermanentError{Err: err}
 }
 
-// RetryAfter, returned from a handler, counts as a failure but replaces the backoff by delay. RetryAfter(d, nil) is
+// RetryAfter, returned from a handler, counts as a failure and replaces the backoff by delay. RetryAfter(d, nil) is
 // nil.
 func RetryAfter(delay time.Duration, err error) error {
 	if err == nil {
@@ -228,10 +228,10 @@ func RetryAfter(delay time.Duration, err error) error {
 	return &RetryAfterError{Delay: delay, Err: err}
 }
 
-// PermanentError is what [Permanent] returns, for tests and errors.AsType.
+// PermanentError is the error that [Permanent] returns, for tests and errors.AsType.
 type PermanentError struct{ Err error }
 
-// Error is the wrapped error's text.
+// Error returns the wrapped error's text.
 func (e *PermanentError) Error() string { return textOf(e.Unwrap()) }
 
 // Unwrap returns the wrapped error.
@@ -242,13 +242,13 @@ func (e *PermanentError) Unwrap() error {
 	return e.Err
 }
 
-// RetryAfterError is what [RetryAfter] returns, for tests and errors.AsType.
+// RetryAfterError is the error that [RetryAfter] returns, for tests and errors.AsType.
 type RetryAfterError struct {
 	Delay time.Duration
 	Err   error
 }
 
-// Error is the wrapped error's text.
+// Error returns the wrapped error's text.
 func (e *RetryAfterError) Error() string { return textOf(e.Unwrap()) }
 
 // Unwrap returns the wrapped error.
@@ -259,7 +259,7 @@ func (e *RetryAfterError) Unwrap() error {
 	return e.Err
 }
 
-// textOf is the text of an error that may be missing.
+// textOf returns the text of an error that may be nil.
 func textOf(err error) string {
 	if err == nil {
 		return "no error"

@@ -22,7 +22,7 @@ const (
 	EventLeaseHeartbeat EventType = "run.lease_heartbeat"
 	// EventStarted begins the next attempt.
 	EventStarted EventType = "run.started"
-	// EventSucceeded ends the run well.
+	// EventSucceeded ends the run successfully.
 	EventSucceeded EventType = "run.succeeded"
 	// EventFailed ends the run with a failure.
 	EventFailed EventType = "run.failed"
@@ -30,7 +30,7 @@ const (
 	EventRetryScheduled EventType = "run.retry_scheduled"
 	// EventReleased ends the attempt; the run waits and resumes.
 	EventReleased EventType = "run.released"
-	// EventResumed ends the wait of a run before its time.
+	// EventResumed ends a wait early.
 	EventResumed EventType = "run.resumed"
 	// EventCancellationRequested asks the owner of a running run to stop.
 	EventCancellationRequested EventType = "run.cancellation_requested"
@@ -38,8 +38,8 @@ const (
 	EventCancelled EventType = "run.cancelled"
 )
 
-// eventKinds has a row for each type: what it is called, and its body. A new type is a constant, a row, and a struct
-// with its methods; what it does to a run is in core/internal/reducer/events.go.
+// eventKinds has a row for each type: its name and its body. A new type is a constant, a row, and a struct with its
+// methods; its effect on a run is in core/internal/reducer/events.go.
 var eventKinds = [...]struct {
 	name EventType
 	body func() EventBody // empty
@@ -58,7 +58,7 @@ var eventKinds = [...]struct {
 	{EventCancelled, func() EventBody { return &RunCancelled{} }},
 }
 
-// EventTypes lists the types this version knows.
+// EventTypes lists the types known to this version.
 func EventTypes() []EventType {
 	names := make([]EventType, len(eventKinds))
 	for i, kind := range eventKinds {
@@ -67,7 +67,7 @@ func EventTypes() []EventType {
 	return names
 }
 
-// newBody is the empty body of a type; one of an unknown type keeps its bytes.
+// newBody returns an empty body of type t. A body of an unknown type keeps its bytes.
 func newBody(t EventType) EventBody {
 	for i := range eventKinds {
 		if eventKinds[i].name == t {
@@ -77,8 +77,8 @@ func newBody(t EventType) EventBody {
 	return &UnknownEvent{Type: t}
 }
 
-// Event is one step of a run's history: a header that all share and a Body of one of the types below. Its JSON
-// has the fields of the header, "type", and "data" with the body. Payload and output bytes are not in it.
+// Event is one step of a run's history: a common header and a Body of one of the types below. Its JSON has the header's
+// fields, "type", and the body as "data", without payload and output bytes.
 type Event struct {
 	RunID        RunID
 	Environment  Environment
@@ -89,25 +89,23 @@ type Event struct {
 	Body         EventBody
 }
 
-// EventRecord is an event as storage keeps it: with an id, opaque, and its place in the run's history, counted from 1.
+// EventRecord is a stored event: with an opaque ID and its place in the run's history, counted from 1.
 type EventRecord struct {
 	ID       string
 	Sequence int64
 	Event
 }
 
-// EventBody is a closed set: *RunCreated, *RunDeliveryRequested, … *RunCancelled, or *UnknownEvent for an event that a
-// newer version wrote. Only pointers are bodies, so a type switch needs one case for each.
-//
-//sumtype:decl
+// EventBody is a closed set: *RunCreated, *RunDeliveryRequested, … *RunCancelled, or *UnknownEvent for an event of a
+// newer version. Only pointers are bodies, so a type switch needs one case for each.
 type EventBody interface {
 	eventType() EventType
 	cloneBody() EventBody
 }
 
 type (
-	// RunCreated copies what the trigger decided. Payload is JSON, byte-identical everywhere, kept beside the event's
-	// JSON.
+	// RunCreated holds the trigger's decisions. Payload is JSON, kept apart from the event's JSON so that its bytes
+	// never change.
 	RunCreated struct {
 		TaskID         TaskID       `json:"taskId"`
 		Queue          QueueName    `json:"queue"`
@@ -119,7 +117,7 @@ type (
 		SingletonKey   string       `json:"singletonKey,omitempty"`
 		Source         Source       `json:"source"`
 	}
-	// RunDeliveryRequested asks for a wakeup. Wait is set on the second event of a creation alone: what the new run
+	// RunDeliveryRequested asks for a wakeup. Wait is set only on the second event of a creation: what the new run
 	// waits for before its first attempt.
 	RunDeliveryRequested struct {
 		Delivery Delivery `json:"delivery"`
@@ -137,7 +135,7 @@ type (
 	RunStarted struct {
 		Attempt int `json:"attempt"`
 	}
-	// RunSucceeded ends the attempt and the run. Output is JSON, nil for none, kept beside the event's JSON.
+	// RunSucceeded ends the attempt and the run. Output is JSON, nil for none, kept apart from the event's JSON.
 	RunSucceeded struct {
 		Attempt int    `json:"attempt"`
 		Output  []byte `json:"-"`
@@ -153,16 +151,16 @@ type (
 		Failure Failure   `json:"failure"`
 		RetryAt time.Time `json:"retryAt"`
 	}
-	// RunReleased ends the attempt without a failure; the run is due again at ResumeAt. Wait is what may end the wait
-	// before; nil for nothing but an operator.
+	// RunReleased ends the attempt without a failure; the run is due again at ResumeAt. Wait may end the wait earlier;
+	// if it is nil, only an operator can.
 	RunReleased struct {
 		Attempt  int       `json:"attempt"`
 		ResumeAt time.Time `json:"resumeAt"`
 		Reason   string    `json:"reason"`
 		Wait     *Waiting  `json:"wait,omitempty"`
 	}
-	// RunResumed ends a wait: the run is due when the event occurred. By is the kind of what ended it, with the
-	// signal's Name and ID; "" says that an operator did, with a Reason.
+	// RunResumed ends a wait; the run is due at the event's time. By is the kind of event that ended it, with the
+	// signal's Name and ID. "" means an operator, with a Reason.
 	RunResumed struct {
 		By     WaitingFor `json:"by,omitempty"`
 		Name   string     `json:"name,omitempty"`
@@ -177,15 +175,14 @@ type (
 	RunCancelled struct {
 		Reason string `json:"reason,omitempty"`
 	}
-	// UnknownEvent keeps the body of a type this version does not know: listing shows it, projecting refuses it.
+	// UnknownEvent keeps the body of an unknown type: listing shows it, projecting refuses it.
 	UnknownEvent struct {
 		Type EventType
 		Data json.RawMessage
 	}
 )
 
-// Delivery is the durable intent to wake a worker, and a reservation of a bounded queue's slot when DispatchExpiresAt
-// is set.
+// Delivery is the durable intent to wake a worker. With DispatchExpiresAt it also reserves a slot of a bounded queue.
 type Delivery struct {
 	Environment       Environment       `json:"environment,omitempty"`
 	RunID             RunID             `json:"runId,omitempty"`
@@ -193,7 +190,7 @@ type Delivery struct {
 	AvailableAt       time.Time         `json:"availableAt"`
 	RequestedAt       time.Time         `json:"requestedAt"`
 	DispatchExpiresAt time.Time         `json:"dispatchExpiresAt,omitzero"`
-	TraceCarrier      map[string]string `json:"traceCarrier,omitzero"` // nil replaces nothing; an empty one does
+	TraceCarrier      map[string]string `json:"traceCarrier,omitzero"` // nil keeps the run's; an empty one replaces it
 }
 
 func (*RunCreated) eventType() EventType               { return EventCreated }
@@ -261,7 +258,7 @@ func (u *UnknownEvent) cloneBody() EventBody {
 	return &c
 }
 
-// Type is the body's, or "" without a body.
+// Type returns the body's type, or "" without a body.
 func (e Event) Type() EventType {
 	if e.Body == nil {
 		return ""
@@ -269,7 +266,7 @@ func (e Event) Type() EventType {
 	return e.Body.eventType()
 }
 
-// Clone shares nothing with e. Storages use it both ways.
+// Clone returns a deep copy. Storages use it on the way in and out.
 func (e Event) Clone() Event {
 	e.Meta = maps.Clone(e.Meta)
 	e.TraceCarrier = maps.Clone(e.TraceCarrier)
@@ -279,8 +276,8 @@ func (e Event) Clone() Event {
 	return e
 }
 
-// AtRest is the event as every storage keeps and returns it: sharing nothing with e, times in UTC and whole
-// milliseconds, the environment spelled out, no empty meta.
+// AtRest returns a deep copy in the form that every storage keeps and returns: times in UTC and whole milliseconds, the
+// environment spelled out, no empty meta.
 func (e Event) AtRest() Event {
 	e = e.Clone()
 	e.Environment = Environment(e.Environment.Name())
@@ -294,7 +291,7 @@ func (e Event) AtRest() Event {
 	return e
 }
 
-// The bodies that have times.
+// The bodies with times.
 
 func (b *RunCreated) restIn(Environment) {
 	b.RunAt, b.Source.FireTime = UTCMillis(b.RunAt), UTCMillis(b.Source.FireTime)
@@ -316,7 +313,7 @@ func (b *RunReleased) restIn(Environment) {
 	b.ResumeAt, b.Wait = UTCMillis(b.ResumeAt), b.Wait.AtRest()
 }
 
-// Clone shares nothing with r.
+// Clone returns a deep copy.
 func (r EventRecord) Clone() EventRecord {
 	r.Event = r.Event.Clone()
 	return r

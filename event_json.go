@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// eventJSON is an event at rest. The body is under a separate key, so no field name can collide with the header.
+// eventJSON is a stored event. The body has its own key, so its field names cannot collide with the header.
 type eventJSON struct {
 	ID           string            `json:"id,omitempty"`
 	Sequence     int64             `json:"sequence,omitempty"`
@@ -20,8 +20,7 @@ type eventJSON struct {
 	Data         json.RawMessage   `json:"data"`
 }
 
-// MarshalBody writes the body alone, for storages that keep the header in another form. Payload and output are not in
-// it.
+// MarshalBody writes the body alone, without payload and output, for storages that keep the header in another form.
 func MarshalBody(body EventBody) (json.RawMessage, error) {
 	if u, ok := body.(*UnknownEvent); ok {
 		return bytes.Clone(u.Data), nil
@@ -32,7 +31,7 @@ func MarshalBody(body EventBody) (json.RawMessage, error) {
 	return encode(body)
 }
 
-// UnmarshalBody reads what [MarshalBody] wrote. A type this version does not know becomes an [UnknownEvent].
+// UnmarshalBody reads the output of [MarshalBody]. An unknown type becomes an [UnknownEvent].
 func UnmarshalBody(t EventType, data []byte) (EventBody, error) {
 	body := newBody(t)
 	if u, ok := body.(*UnknownEvent); ok {
@@ -48,7 +47,7 @@ func UnmarshalBody(t EventType, data []byte) (EventBody, error) {
 // MarshalJSON writes the header with "type" and "data".
 func (e Event) MarshalJSON() ([]byte, error) { return marshalEvent(EventRecord{Event: e}) }
 
-// MarshalJSON writes the event's JSON with "id" and "sequence". (Event's own would lose them.)
+// MarshalJSON writes the event's JSON with "id" and "sequence", which the embedded Event's method would lose.
 func (r EventRecord) MarshalJSON() ([]byte, error) { return marshalEvent(r) }
 
 func marshalEvent(r EventRecord) ([]byte, error) {
@@ -70,7 +69,7 @@ func marshalEvent(r EventRecord) ([]byte, error) {
 	})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote; the bytes of an unknown body are kept.
+// UnmarshalJSON reads the output of MarshalJSON; the bytes of an unknown body are kept.
 func (e *Event) UnmarshalJSON(b []byte) error {
 	var r EventRecord
 	if err := r.UnmarshalJSON(b); err != nil {
@@ -80,7 +79,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote; the bytes of an unknown body are kept.
+// UnmarshalJSON reads the output of MarshalJSON; the bytes of an unknown body are kept.
 func (r *EventRecord) UnmarshalJSON(b []byte) error {
 	var in eventJSON
 	if err := json.Unmarshal(b, &in); err != nil {
@@ -102,7 +101,7 @@ func (r *EventRecord) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// encode is json.Marshal without HTML escapes, so that text reads as it was written.
+// encode is json.Marshal without HTML escapes, so text stays readable.
 func encode(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

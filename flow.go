@@ -9,46 +9,46 @@ import (
 
 // Bounds of flows.
 const (
-	// MaxFlowNodes is how many runs one flow may have.
+	// MaxFlowNodes is the maximum number of nodes of a flow.
 	MaxFlowNodes = 1000
-	// MaxFlowRetries is how often one flow may be retried.
+	// MaxFlowRetries is the maximum number of retries of a flow.
 	MaxFlowRetries = 90
 	// MaxNodeNameBytes bounds the name of a node.
 	MaxNodeNameBytes = 64
 )
 
-// FlowID names a flow, like a [RunID] its run, by the same rules.
+// FlowID names a flow, by the rules of a [RunID].
 type FlowID string
 
-// Validate reports an id that breaks the rules of ids as [ErrValidationFailed].
+// Validate returns [ErrValidationFailed] if the ID is invalid.
 func (id FlowID) Validate() error { return validateID("flow id", string(id)) }
 
-// Flow is a graph of runs without a run above them: each begins when those that it goes after have ended. Build it with
-// [NewFlow] and [Flow.Add], start it with core.Runtime.StartFlow. The same flow started again changes nothing, so
-// builders are functions of their arguments. Not safe for concurrent use while nodes are added.
+// Flow is a graph of runs without a parent run: each begins when the nodes in its After have ended. Build it with
+// [NewFlow] and [Flow.Add], start it with core.Runtime.StartFlow. Starting the same flow again changes nothing, so
+// build flows with pure functions. Adding nodes is not safe for concurrent use.
 type Flow struct {
 	id    FlowID
 	nodes []FlowNode
 }
 
-// FlowNode is a node as it was added to a [Flow].
+// FlowNode is a node as added to a [Flow].
 type FlowNode struct {
 	Name string
 	Call Call
 	NodeOptions
 }
 
-// NewFlow begins a graph.
+// NewFlow returns an empty graph.
 func NewFlow(id FlowID) *Flow { return &Flow{id: id} }
 
-// ID is the flow's.
+// ID returns the flow's ID.
 func (f *Flow) ID() FlowID { return f.id }
 
-// Nodes are those that were added, in that order.
+// Nodes returns the nodes in the order in which they were added.
 func (f *Flow) Nodes() []FlowNode { return f.nodes }
 
-// Add adds a run. What is wrong with it (a name that is there twice, an unknown node, a cycle, a bad payload) surfaces
-// in StartFlow, before anything is written. nil options mean a node that begins at once.
+// Add adds a run. Its faults (a duplicate name, an unknown node, a cycle, a bad payload) surface in StartFlow, before
+// anything is written. nil options mean a node that begins at once.
 func (f *Flow) Add(name string, call Call, options *NodeOptions) Node {
 	n := FlowNode{Name: name, Call: call}
 	if options != nil {
@@ -58,14 +58,14 @@ func (f *Flow) Add(name string, call Call, options *NodeOptions) Node {
 	return Node{Flow: f.id, Name: name}
 }
 
-// Node names a run by its place in a flow. It stays the same when the flow is retried, which makes new runs. In
-// [NodeOptions] the flow may be left out: Node{Name: "build"}.
+// Node names a run by its place in a flow. It stays the same when a retry of the flow makes new runs. In [NodeOptions]
+// the flow may be omitted: Node{Name: "build"}.
 type Node struct {
 	Flow FlowID `json:"flow,omitempty"`
 	Name string `json:"name"`
 }
 
-// ValidateNodeName checks the name of a node: 1 to [MaxNodeNameBytes] bytes of printable text without ':'. A bad one is
+// ValidateNodeName checks the name of a node: 1 to [MaxNodeNameBytes] bytes of printable text without ':'. The error is
 // [ErrValidationFailed].
 func ValidateNodeName(name string) error {
 	fault := textFault(name, ':')
@@ -87,45 +87,45 @@ func ValidateNodeName(name string) error {
 
 // NodeOptions of [Flow.Add].
 type NodeOptions struct {
-	// After are the nodes that have to end before. None: the node begins at once.
+	// After lists the nodes that must end first. Without any, the node begins at once.
 	After []Node
-	// If is what their ends have to be. "" means [IfSucceeded]. A node whose condition is not met is cancelled.
+	// If is the condition on their ends. "" means [IfSucceeded]. A node is cancelled if its condition is not met.
 	If Condition
 	// Queue of the runs. The zero value means the task's.
 	Queue Queue
-	// Meta is kept with each of the runs, see [TriggerOptions].
+	// Meta is stored with each of the runs, see [TriggerOptions].
 	Meta map[string]string
 }
 
-// Condition says after which ends a node runs.
+// Condition is a node's condition on the ends of its predecessors.
 type Condition string
 
 // The conditions.
 const (
-	// IfSucceeded runs when all have succeeded. The default.
+	// IfSucceeded runs if all have succeeded. The default.
 	IfSucceeded Condition = "succeeded"
-	// IfFailed runs when at least one had begun and did not succeed, however that came about: undo, roll back, alert. A
-	// node that never began, because its own condition was not met or the flow was cancelled before, asks for no
-	// undoing. It has to go after at least one node.
+	// IfFailed runs if at least one had begun and did not succeed, for any reason: undo, roll back, alert. A node that
+	// never began, because its own condition was not met or the flow was cancelled first, needs no undoing. The node
+	// needs at least one predecessor.
 	IfFailed Condition = "failed"
 	// Always runs once all have ended.
 	Always Condition = "always"
 )
 
-// FlowStatus is derived from the runs of a flow, and from whether it was cancelled.
+// FlowStatus is derived from the runs of a flow and from its cancellation.
 type FlowStatus string
 
 // The statuses of a flow.
 const (
-	// FlowPending: no run was made yet.
+	// FlowPending: no run is made yet.
 	FlowPending FlowStatus = "pending"
-	// FlowActive: at least one run is due, executes, or goes on by itself.
+	// FlowActive: at least one run is due, executes, or continues by itself.
 	FlowActive FlowStatus = "active"
-	// FlowWaiting: what has not ended waits for signals, input or an operator, or goes after what does.
+	// FlowWaiting: all unended runs wait for signals, input or an operator, or come after a run that does.
 	FlowWaiting FlowStatus = "waiting"
-	// FlowCompleted: every run has succeeded or was cancelled, and one at least has succeeded.
+	// FlowCompleted: every run succeeded or was cancelled, and at least one succeeded.
 	FlowCompleted FlowStatus = "completed"
-	// FlowFailed: every run has ended, and one at least has failed.
+	// FlowFailed: every run has ended, and at least one failed.
 	FlowFailed FlowStatus = "failed"
 	// FlowCancelled: the flow was cancelled and every run has ended, or every run was cancelled.
 	FlowCancelled FlowStatus = "cancelled"
@@ -136,21 +136,21 @@ func FlowStatuses() []FlowStatus {
 	return []FlowStatus{FlowPending, FlowActive, FlowWaiting, FlowCompleted, FlowFailed, FlowCancelled}
 }
 
-// Ended reports that nothing will change unless the flow is retried.
+// Ended reports whether only a retry of the flow can change it.
 func (s FlowStatus) Ended() bool { return s == FlowCompleted || s == FlowFailed || s == FlowCancelled }
 
-// FlowState is a flow as it is now.
+// FlowState is the current state of a flow.
 type FlowState struct {
 	ID     FlowID     `json:"flowId"`
 	Status FlowStatus `json:"status"`
-	// Nodes are in the order of their adding. Lists leave them out.
+	// Nodes are in the order in which they were added. Lists omit them.
 	Nodes []NodeState `json:"nodes,omitempty"`
-	// Retries is how often the flow was retried.
+	// Retries is the number of retries of the flow.
 	Retries int `json:"retries,omitempty"`
-	// Cancelled says that the flow was cancelled, since it was last retried.
+	// Cancelled: the flow was cancelled since its last retry.
 	Cancelled bool      `json:"cancelled,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
-	// FinishedAt is when the last run was seen to have ended.
+	// FinishedAt is when the end of the last run was noticed.
 	FinishedAt time.Time `json:"finishedAt,omitzero"`
 }
 
@@ -159,21 +159,21 @@ type NodeState struct {
 	Name  string    `json:"name"`
 	After []string  `json:"after,omitempty"`
 	If    Condition `json:"if,omitempty"`
-	// RunID names the latest run. It is there from the beginning.
+	// RunID of the latest run, known from the beginning.
 	RunID RunID `json:"runId"`
 	// TaskID is the run's task.
 	TaskID TaskID `json:"taskId"`
-	// Status is the run's. "" where the run is not made: yet, or for ever in a flow that was cancelled before.
+	// Status of the run. "" if the run is not made: yet, or ever if the flow was cancelled first.
 	Status Status `json:"status,omitempty"`
-	// Waiting is what the run waits for; nil for nothing.
+	// Waiting is the run's wait, or nil.
 	Waiting *Waiting `json:"waiting,omitempty"`
-	// Failure is that of the run's last attempt.
+	// Failure of the run's last attempt.
 	Failure Failure `json:"failure,omitzero"`
-	// Attempts counts those of the run.
+	// Attempts of the run.
 	Attempts int `json:"attempts,omitempty"`
-	// Retries counts the runs of the node before this one.
+	// Retries is the number of earlier runs of the node.
 	Retries int `json:"retries,omitempty"`
-	// OutputBytes is the size of the run's output, where core.Flows.ReadSizes has read it.
+	// OutputBytes is the size of the run's output, if core.Flows.ReadSizes has read it.
 	OutputBytes int `json:"outputBytes,omitempty"`
 }
 
@@ -187,7 +187,7 @@ func (s *FlowState) Node(name string) (NodeState, bool) {
 	return NodeState{}, false
 }
 
-// String is the flow as text, a line for each node.
+// String returns the flow as text, one line for each node.
 func (s *FlowState) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", s.ID, s.Status)
@@ -204,7 +204,7 @@ func (s *FlowState) String() string {
 	return b.String()
 }
 
-// Mermaid is the flow as a diagram in the language of that name, without text of other than names and statuses.
+// Mermaid returns the flow as a Mermaid diagram, with no text other than names and statuses.
 func (s *FlowState) Mermaid() string {
 	var b strings.Builder
 	b.WriteString("graph LR\n")
@@ -227,10 +227,10 @@ func (s *FlowState) Mermaid() string {
 	return b.String()
 }
 
-// mermaidText writes names so that they cannot end the label in which they stand.
+// mermaidText escapes names so that they cannot end their label.
 var mermaidText = strings.NewReplacer("#", "#35;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "&", "#amp;", ";", "#59;")
 
-// Words is the node's status as a person reads it: "not made", "waits" for others of its flow, or that of its run.
+// Words returns the node's status in words: "not made", "waits" for other nodes, or the run's status.
 func (n *NodeState) Words() string {
 	switch {
 	case n.Status == "":
@@ -244,32 +244,32 @@ func (n *NodeState) Words() string {
 
 // FlowOptions of core.Runtime.StartFlow. nil means none.
 type FlowOptions struct {
-	// Actor is who starts the flow. The zero value means the system.
+	// Actor who starts the flow. The zero value means the system.
 	Actor Actor
-	// Meta is kept with each of the runs, besides that of [NodeOptions], which goes first.
+	// Meta is stored with each of the runs. The meta of [NodeOptions] takes precedence.
 	Meta map[string]string
 }
 
-// Ref names a result that need not be there yet: that of a node of a flow. Its JSON is small: put it into payloads, and
-// read the result where it is needed.
+// Ref is a reference to the result of a flow's node, which may not exist yet. Its JSON is small: put it into payloads,
+// and read the result where it is needed.
 type Ref[R any] struct {
 	Node Node   `json:"node"`
 	Task TaskID `json:"taskId"`
 }
 
-// Ref names the result of a node of this task.
+// Ref refers to the result of a node of this task.
 func (f *Func[P, R]) Ref(node Node) Ref[R] { return Ref[R]{Node: node, Task: f.definition.ID} }
 
-// NodeWaiter finds the latest run of a node once it has ended. *core.Runtime blocks until then; *Attempt refuses a node
-// whose run has not ended as [ErrValidationFailed]: let the node of the run go after it.
+// NodeWaiter returns the latest run of a node once it has ended. *core.Runtime blocks until then; *Attempt returns
+// [ErrValidationFailed] if the run has not ended: put the node into the After of the caller's node.
 type NodeWaiter interface {
 	WaitNode(ctx context.Context, node Node) (*Run, error)
 }
 
 var _ NodeWaiter = (*Attempt)(nil)
 
-// Wait returns the result of the node's latest run. Errors are those of [NodeWaiter], and those of [Func.Call] for a
-// run that did not succeed. An absent flow or node is [ErrFlowNotFound] or [ErrValidationFailed].
+// Wait returns the result of the node's latest run. Errors are the ones of [NodeWaiter] and, for a run that did not
+// succeed, of [Func.Call]. An unknown flow is [ErrFlowNotFound], an unknown node [ErrValidationFailed].
 func (r Ref[R]) Wait(ctx context.Context, w NodeWaiter) (R, error) {
 	run, err := w.WaitNode(ctx, r.Node)
 	if err != nil {
@@ -283,10 +283,10 @@ func (r Ref[R]) Wait(ctx context.Context, w NodeWaiter) (R, error) {
 	return value, err
 }
 
-// WaitNode returns the latest run of a node that has ended, see [NodeWaiter].
+// WaitNode returns the latest run of an ended node, see [NodeWaiter].
 func (a *Attempt) WaitNode(ctx context.Context, node Node) (*Run, error) {
 	if a.host.Nodes == nil {
-		return nil, noHost("flows")
+		return nil, noHost("for flows")
 	}
 	return a.host.Nodes.WaitNode(ctx, node)
 }

@@ -8,15 +8,14 @@ import (
 
 // Bounds of calls.
 const (
-	// MaxCalled is how many runs one call may have.
+	// MaxCalled is the maximum number of runs of one call.
 	MaxCalled = 10_000
-	// MaxCallDepth is how many called runs may stand one below the other: a task that calls itself ends there.
+	// MaxCallDepth is the maximum depth of nested calls. It stops a task that calls itself.
 	MaxCallDepth = 32
 )
 
-// Func is a task with a result: P goes in, R comes out. It is a [Task] in every other respect (With, Decode, key
-// functions, schedules), which it embeds. Func[P, R]{Task: t} gives a result to a task that exists already and whose
-// handler sets it as its output.
+// Func is a task with a result: P goes in, R comes out. It embeds [Task], with all of its methods. Func[P, R]{Task: t}
+// gives a result type to an existing task that sets its output itself.
 type Func[P, R any] struct {
 	*Task[P]
 }
@@ -26,8 +25,8 @@ func NewFunc[P, R any](id TaskID, options *TaskOptions[P]) *Func[P, R] {
 	return &Func[P, R]{Task: NewTask(id, options)}
 }
 
-// Handle gives the task its handler. What it returns beside nil is the output of the run, as [Attempt.SetOutput] keeps
-// it; beside an error it is dropped.
+// Handle gives the task its handler. A result returned with a nil error becomes the run's output, as with
+// [Attempt.SetOutput]; otherwise it is dropped.
 func (f *Func[P, R]) Handle(fn func(ctx context.Context, a *Attempt, payload P) (R, error)) Handler {
 	if fn == nil {
 		return f.Task.Handle(nil)
@@ -43,14 +42,14 @@ func (f *Func[P, R]) Handle(fn func(ctx context.Context, a *Attempt, payload P) 
 
 // Call makes a run, waits for its end and decodes its result.
 //
-// By an attempt, the run is a child: made once, however often the handler is called, and cancelled with the run that
-// called it. While it has not ended the error is a suspension ([Suspended]): return it, and the handler is called again
-// from its beginning when the child has ended. By a runtime, it blocks until ctx ends; the run goes on.
+// In an attempt, the run is a child: made once, however often the handler runs, and cancelled with its parent. Until it
+// ends, the error is a suspension ([Suspended]): return it, and the handler runs again from its beginning when the
+// child has ended. With a runtime, Call blocks until the run ends or ctx does; the run goes on either way.
 //
-// A run that did not succeed is [ErrRunFailed] or [ErrRunCancelled], with its own failure as the cause: errors.Is finds
-// the code that the handler of the child returned. The message names the run and its task. In a handler such an error
-// is [Permanent] already, because every other attempt would get it again. Errors of the call itself are those of
-// [Caller].
+// If the run did not succeed, the error is [ErrRunFailed] or [ErrRunCancelled], with the run's failure as the cause:
+// errors.Is finds the code that the child's handler returned. The message names the run and its task. In an attempt
+// such an error is already [Permanent], because every later attempt would get it again. See [Caller] for errors of the
+// call itself.
 func (f *Func[P, R]) Call(ctx context.Context, c Caller, payload P, options *CallOptions) (R, error) {
 	results, err := CallAll(ctx, c, f, []P{payload}, options)
 	if err != nil {
@@ -60,11 +59,11 @@ func (f *Func[P, R]) Call(ctx context.Context, c Caller, payload P, options *Cal
 	return results[0].Value, results[0].Err
 }
 
-// Result decodes the result of a run that succeeded; a run without output has the zero R. Of another run it is
-// [ErrRunFailed], [ErrRunCancelled], or [ErrValidationFailed] for one that has not ended, or is of another task.
+// Result decodes the result of a run. Without output it is the zero R. The error is [ErrRunFailed], [ErrRunCancelled],
+// or [ErrValidationFailed] if the run has not ended or belongs to another task.
 func (f *Func[P, R]) Result(run *Run) (R, error) { return resultOf[R](f.definition.ID, run) }
 
-// resultOf is [Func.Result] of a task.
+// resultOf implements [Func.Result].
 func resultOf[R any](task TaskID, run *Run) (R, error) {
 	var result R
 	if run.TaskID != task {
@@ -101,16 +100,16 @@ func resultOf[R any](task TaskID, run *Run) (R, error) {
 	}
 }
 
-// Result is how one of several runs ended.
+// Result is the end of one of several runs.
 type Result[R any] struct {
 	RunID RunID
 	Value R
 	Err   error // as of [Func.Call]; nil when the run succeeded
 }
 
-// CallAll is [Func.Call] for many payloads, at most [MaxCalled]: a run that waits for them is called again once. The
-// results are in the order of the payloads, and runs that did not succeed are errors of their results. The error is a
-// suspension, or concerns the call as a whole.
+// CallAll is [Func.Call] for up to [MaxCalled] payloads; a waiting handler runs again once, after the last of them.
+// Results are in the order of the payloads, each with the error of its run. The returned error is a suspension, or
+// concerns the call as a whole.
 func CallAll[P, R any](
 	ctx context.Context, c Caller, f *Func[P, R], payloads []P, options *CallOptions,
 ) ([]Result[R], error) {
@@ -143,15 +142,15 @@ func CallAll[P, R any](
 // CallOptions of a call. nil means none.
 type CallOptions struct {
 	// Name of the call, unique among the steps, waits and calls of the run, by the rules of [ValidateCallName]. ""
-	// means the task's id. A runtime needs none.
+	// means the task's ID. A runtime needs none.
 	Name string
 	// Queue of the runs. The zero value means the task's.
 	Queue Queue
-	// Meta is kept with each of the runs, see [TriggerOptions].
+	// Meta is stored with each of the runs, see [TriggerOptions].
 	Meta map[string]string
 }
 
-// CallRequest is a call as a [Caller] gets it.
+// CallRequest is the call that a [Caller] receives.
 type CallRequest struct {
 	CallOptions
 	// Calls are of one task.
@@ -160,17 +159,17 @@ type CallRequest struct {
 
 // Caller makes runs and waits for their end. *Attempt suspends while it waits, *core.Runtime blocks.
 //
-// CallRuns returns the runs in the order of the calls, all of them ended. No calls are answered at once, with no runs. Children have derived ids and no
-// idempotency key. Errors:
+// CallRuns returns the ended runs in the order of the calls; without calls it returns at once. Children have derived
+// IDs and no idempotency key. Errors:
 //
-//   - a suspension ([Suspended]), by an attempt.
-//   - [ErrValidationFailed]: the name is bad or has another meaning in this run; there are more calls than
-//     [MaxCalled], or those of an earlier attempt were others (number, task or payloads: take them from the payload or
-//     from a step); the call stands within a step, or in a run below [MaxCallDepth] called ones; a runtime is used
-//     within a handler.
+//   - a suspension ([Suspended]), in an attempt.
+//   - [ErrValidationFailed]: the name is invalid or has another meaning in this run; there are more than [MaxCalled]
+//     calls, or an earlier attempt made different ones (number, task or payloads: take them from the payload or from a
+//     step); the call is within a step, or the run is itself [MaxCallDepth] calls deep; a runtime is used within a
+//     handler.
 //   - [ConflictSingletonKey]: another run has the singleton key of a call.
-//   - [ErrOperationCancelled]: ctx ended first, by a runtime.
-//   - [ErrCapabilityUnsupported]: the storage keeps no calls, by an attempt.
+//   - [ErrOperationCancelled]: ctx ended first, with a runtime.
+//   - [ErrCapabilityUnsupported]: the storage keeps no calls, in an attempt.
 type Caller interface {
 	CallRuns(ctx context.Context, request CallRequest) ([]*Run, error)
 }
@@ -180,9 +179,9 @@ var _ Caller = (*Attempt)(nil)
 // CallRuns makes runs and waits for them, see [Caller] and [Func.Call].
 func (a *Attempt) CallRuns(ctx context.Context, request CallRequest) ([]*Run, error) {
 	if a.host.Calls == nil {
-		return nil, noHost("calls")
+		return nil, noHost("for calls")
 	}
-	if err := a.outside(ctx, request.Name); err != nil {
+	if err := a.refuseWithinStep(ctx, request.Name); err != nil {
 		return nil, err
 	}
 	return a.host.Calls.CallRuns(ctx, request)

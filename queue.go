@@ -8,13 +8,13 @@ import (
 // MaxQueueConcurrency is the largest limit of a bounded queue.
 const MaxQueueConcurrency = 1000
 
-// Queue is a plain comparable value: declare each once as a package variable and name it in the tasks that use it. If
-// two different values have the same name, opening a runtime returns [ErrConfigurationInvalid].
+// Queue is a plain comparable value: declare each once as a package variable and name it in the tasks that use it. Two
+// different values with one name make opening a runtime fail with [ErrConfigurationInvalid].
 type Queue struct {
 	Name QueueName
 
-	// Concurrency bounds how many runs of one concurrency key (of the whole queue where tasks set none) are executing
-	// or reserved at once, across all processes. 0 means unbounded; at most MaxQueueConcurrency.
+	// Concurrency bounds how many runs of one concurrency key (without keys, of the whole queue) execute or hold a slot
+	// at once, across all processes. 0 means unbounded; at most MaxQueueConcurrency.
 	Concurrency int
 
 	// DispatchTimeout is how long a reserved slot waits for its worker. 0 means DefaultDispatchTimeout. Only for
@@ -22,13 +22,13 @@ type Queue struct {
 	DispatchTimeout time.Duration
 }
 
-// DefaultQueue serves every task that names no queue. Unbounded.
+// DefaultQueue serves every task that names no queue. It is unbounded.
 var DefaultQueue = Queue{Name: "default"}
 
 // Bounded reports whether the queue limits concurrency.
 func (q Queue) Bounded() bool { return q.Concurrency > 0 }
 
-// Validate reports a definition that cannot work as [ErrConfigurationInvalid].
+// Validate returns [ErrConfigurationInvalid] if the queue cannot work.
 func (q Queue) Validate() error {
 	if err := q.Name.Validate(); err != nil {
 		return &Error{

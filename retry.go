@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// Retry is how often a failing run is tried. Only failures consume it: releases and abandoned attempts do not. The zero
-// value means one attempt.
+// Retry is a task's retry policy. Only failures count, not releases or abandoned attempts. The zero value means one
+// attempt.
 type Retry struct {
-	// MaxAttempts is the number of failures that fails the run; before that, each failure schedules a retry. 0 means 1.
+	// MaxAttempts is the number of failures that fails the run; each earlier one schedules a retry. 0 means 1.
 	MaxAttempts int
 
-	// Backoff is the delay after each failure. nil means Exponential{}. Set together with MaxAttempts below 2 it is
-	// ErrConfigurationInvalid: it could never be used.
+	// Backoff gives the delay after each failure. nil means Exponential{}. With MaxAttempts below 2 it could never be
+	// used and is ErrConfigurationInvalid.
 	Backoff Backoff
 
-	// NoJitter turns off the ± 20 % that the runtime puts on every delay. (The runtime, so that backoffs stay pure.)
+	// NoJitter turns off the ± 20 % that the runtime adds to every delay. (The runtime adds it, so backoffs stay pure.)
 	NoJitter bool
 }
 
-// Attempts is MaxAttempts with its default filled in.
+// Attempts returns MaxAttempts with its default filled in.
 func (r Retry) Attempts() int { return max(r.MaxAttempts, 1) }
 
-// Delay is the delay after failure number n, counted from 1, without jitter.
+// Delay returns the delay after failure number n, counted from 1, without jitter.
 func (r Retry) Delay(n int) time.Duration {
 	if r.Backoff == nil {
 		return Exponential{}.Delay(n)
@@ -30,7 +30,7 @@ func (r Retry) Delay(n int) time.Duration {
 	return max(r.Backoff.Delay(n), 0)
 }
 
-// Validate reports a policy that cannot work as [ErrConfigurationInvalid].
+// Validate returns [ErrConfigurationInvalid] if the policy cannot work.
 func (r Retry) Validate() error {
 	fault := ""
 	switch {
@@ -73,7 +73,7 @@ const (
 // Exponential doubles from Base (0 means [DefaultBackoffBase]) up to Max (0 means [DefaultBackoffMax]).
 type Exponential struct{ Base, Max time.Duration }
 
-// Delay is Base × 2^(n-1), at most Max.
+// Delay returns Base × 2^(n-1), at most Max.
 func (b Exponential) Delay(n int) time.Duration {
 	base, limit := b.Base, b.Max
 	if base == 0 {
@@ -84,7 +84,7 @@ func (b Exponential) Delay(n int) time.Duration {
 	}
 	delay := base
 	for i := 1; i < n && delay < limit; i++ {
-		if delay > limit/2 { // doubling could go beyond what a duration holds
+		if delay > limit/2 { // doubling could overflow
 			return limit
 		}
 		delay *= 2
@@ -95,7 +95,7 @@ func (b Exponential) Delay(n int) time.Duration {
 // Fixed waits the same time after every failure.
 type Fixed time.Duration
 
-// Delay is the fixed time.
+// Delay returns the fixed time.
 func (b Fixed) Delay(int) time.Duration { return time.Duration(b) }
 
 // BackoffFunc adapts a function.

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// Run is the projection: what the events of a run add up to. Times are UTC milliseconds; a zero time, lease or failure
-// means absent (values, not pointers: run.Failure.Message is safe to print, and a projection cannot alias an event).
-// Its JSON is for showing; exact payload and output bytes are in the fields.
+// Run is the projection of a run: the fold of its events. Times are UTC milliseconds; a zero time, lease or failure
+// means absent. (They are values, not pointers: run.Failure.Message is always safe, and a projection cannot alias an
+// event.) The JSON form is for display; the fields hold the exact bytes of payload and output.
 type Run struct {
 	ID            RunID           `json:"runId"`
 	Environment   Environment     `json:"environment"`
@@ -21,20 +21,20 @@ type Run struct {
 	EventSequence int64           `json:"eventSequence"` // of the last event, counted from 1
 	Counters      Counters        `json:"counters"`
 	Payload       json.RawMessage `json:"payload,omitempty"`
-	Output        json.RawMessage `json:"output,omitempty"` // of the success event; nil when the handler set none
-	Sealed        *Sealed         `json:"sealed,omitempty"` // how a codec keeps them; nil without one
+	Output        json.RawMessage `json:"output,omitempty"` // nil if the handler set none
+	Sealed        *Sealed         `json:"sealed,omitempty"` // nil without a codec
 	RunAt         time.Time       `json:"runAt,omitzero"`
 	StartedAt     time.Time       `json:"startedAt,omitzero"`  // of the latest attempt
 	FinishedAt    time.Time       `json:"finishedAt,omitzero"` // terminal runs only
 	// bounded queues: when the slot was reserved
 	DispatchedAt      time.Time `json:"dispatchedAt,omitzero"`
-	DispatchExpiresAt time.Time `json:"dispatchExpiresAt,omitzero"` // bounded queues: until when it is
-	Waiting           *Waiting  `json:"waiting,omitempty"`          // of a suspended run; nil for a time alone
+	DispatchExpiresAt time.Time `json:"dispatchExpiresAt,omitzero"` // bounded queues: when the reservation ends
+	Waiting           *Waiting  `json:"waiting,omitempty"`          // of a suspended run; nil if it waits only for RunAt
 	Failure           Failure   `json:"failure,omitzero"`           // zero unless the last attempt failed
 	Lease             Lease     `json:"lease,omitzero"`             // zero unless a worker owns the run
 	ConcurrencyKey    string    `json:"concurrencyKey,omitempty"`
 	IdempotencyKey    string    `json:"idempotencyKey,omitempty"`
-	// of the idempotency key, as captured at creation
+	// of the idempotency key, captured at creation
 	Retention    KeyRetention      `json:"idempotencyRetention,omitzero"`
 	SingletonKey string            `json:"singletonKey,omitempty"`
 	Source       Source            `json:"source"`
@@ -44,7 +44,7 @@ type Run struct {
 	UpdatedAt    time.Time         `json:"updatedAt"` // of the last event
 }
 
-// Clone shares nothing with r. Storages use it both ways. A nil run stays nil.
+// Clone returns a deep copy. Storages use it on the way in and out. A nil run stays nil.
 func (r *Run) Clone() *Run {
 	if r == nil {
 		return nil
@@ -62,8 +62,8 @@ func (r *Run) Clone() *Run {
 	return &c
 }
 
-// DecodeOutput reads what [Attempt.SetOutput] stored. ok is false when there is none. An output that could not be
-// opened here is [ErrPayloadUnreadable].
+// DecodeOutput reads the output that [Attempt.SetOutput] stored. ok is false without one. If this process could not
+// open the output, the error is [ErrPayloadUnreadable].
 func (r *Run) DecodeOutput(v any) (ok bool, err error) {
 	if err := r.OutputError(); err != nil {
 		return true, err
@@ -77,18 +77,17 @@ func (r *Run) DecodeOutput(v any) (ok bool, err error) {
 	return true, nil
 }
 
-// RunnableAt is the instant from which a worker may take the run; ok is false while no time alone makes it runnable.
+// RunnableAt returns when a worker may take the run. ok is false if no time alone makes it runnable.
 func (r *Run) RunnableAt() (at time.Time, ok bool) {
 	due := r.RunAt
 	if due.IsZero() {
-		due = time.Time{} // a zero time in another zone would not equal it
+		due = time.Time{} // a zero time in another zone would not compare equal
 	}
 	return RunnableSince(r.Status, r.UpdatedAt, due, r.Lease.ExpiresAt, time.Time{})
 }
 
-// Abandoned counts attempts whose lease ended without an outcome, as seen at t. It counts all of them. The bound is on
-// those in a row; once an attempt had an outcome, counting these
-// needs the history.
+// Abandoned counts all attempts whose lease had ended without an outcome at t. The limit ([DefaultMaxAbandoned]) counts
+// only consecutive ones, which take the history to count once an attempt had an outcome.
 func (r *Run) Abandoned(t time.Time) int {
 	n := r.Counters.Attempts - r.Counters.Failures - r.Counters.Releases
 	if r.Status.Owned() && t.Before(r.Lease.ExpiresAt) {
@@ -97,7 +96,7 @@ func (r *Run) Abandoned(t time.Time) int {
 	return n
 }
 
-// Summary is the run as lists show it.
+// Summary returns the run as lists show it.
 func (r *Run) Summary() RunSummary {
 	return RunSummary{
 		ID:          r.ID,
@@ -117,7 +116,7 @@ func (r *Run) Summary() RunSummary {
 	}
 }
 
-// RunSummary is a run in a list: everything but payload, output, failure detail and meta.
+// RunSummary is a run in a list: without payload, output, failure detail and meta.
 type RunSummary struct {
 	ID          RunID     `json:"runId"`
 	TaskID      TaskID    `json:"taskId"`
@@ -125,34 +124,33 @@ type RunSummary struct {
 	Status      Status    `json:"status"`
 	Counters    Counters  `json:"counters"`
 	FailureCode ErrorCode `json:"failureCode,omitempty"`
-	Waiting     *Waiting  `json:"waiting,omitempty"` // what a suspended run waits for
+	Waiting     *Waiting  `json:"waiting,omitempty"` // of a suspended run
 	Source      Source    `json:"source"`
 	RunAt       time.Time `json:"runAt,omitzero"`
 	CreatedAt   time.Time `json:"createdAt"`
 	FinishedAt  time.Time `json:"finishedAt,omitzero"`
 
 	ConcurrencyKey    string    `json:"concurrencyKey,omitempty"`
-	DispatchExpiresAt time.Time `json:"dispatchExpiresAt,omitzero"` // bounded queues: until when its slot is reserved
+	DispatchExpiresAt time.Time `json:"dispatchExpiresAt,omitzero"` // bounded queues: when the reservation of its slot ends
 }
 
-// Counters are materialized from the events of a run.
+// Counters are derived from a run's events.
 type Counters struct {
 	Attempts int `json:"attempts"` // started
-	Failures int `json:"failures"` // terminal and retried ones
+	Failures int `json:"failures"` // terminal and retried
 	Retries  int `json:"retries"`  // failures that scheduled another attempt
-	Releases int `json:"releases"` // waits that count as no failure
+	Releases int `json:"releases"` // waits, which are not failures
 }
 
-// Failure of an attempt or of a publish. Build one with [NewFailure], which keeps the limits.
+// Failure of an attempt or of a publish. Build one with [NewFailure], which applies the limits.
 type Failure struct {
 	Code    ErrorCode         `json:"code"`
 	Message string            `json:"message"`
 	Meta    map[string]string `json:"meta,omitempty"`
 }
 
-// NewFailure keeps message and meta within [MaxFailureMessageBytes] and [MaxFailureMetaBytes]: what is longer is cut,
-// with a mark. Values of meta share the remaining bytes equally. Bytes that are not UTF-8 are replaced, because
-// storages keep text.
+// NewFailure cuts message and meta to [MaxFailureMessageBytes] and [MaxFailureMetaBytes] and marks each cut. Meta
+// values share the remaining bytes equally. Invalid UTF-8 is replaced, because storages keep text.
 func NewFailure(code ErrorCode, message string, meta map[string]string) Failure {
 	f := Failure{Code: code, Message: clip(strings.ToValidUTF8(message, "\ufffd"), MaxFailureMessageBytes)}
 	if len(meta) == 0 {
@@ -177,7 +175,7 @@ func NewFailure(code ErrorCode, message string, meta map[string]string) Failure 
 	return f
 }
 
-// validText is meta itself where all of it is UTF-8.
+// validText returns meta itself if all of it is UTF-8, else a copy with invalid bytes replaced.
 func validText(meta map[string]string) map[string]string {
 	valid := true
 	for k, v := range meta {
@@ -193,53 +191,53 @@ func validText(meta map[string]string) map[string]string {
 	return replaced
 }
 
-// Clone shares nothing with f.
+// Clone returns a deep copy.
 func (f Failure) Clone() Failure {
 	f.Meta = maps.Clone(f.Meta)
 	return f
 }
 
-// IsZero reports whether there is no failure.
+// IsZero reports whether f is empty.
 func (f Failure) IsZero() bool { return f.Code == "" && f.Message == "" && len(f.Meta) == 0 }
 
-// Lease is a worker's ownership of a run. Every write of the owner is checked by the token, never by time alone.
+// Lease is a worker's ownership of a run. The owner's writes are checked by the token, never by time alone.
 type Lease struct {
 	Token     string    `json:"token"`
 	WorkerID  string    `json:"workerId"`
-	ExpiresAt time.Time `json:"expiresAt"` // expired at this very millisecond
+	ExpiresAt time.Time `json:"expiresAt"` // the lease has expired at this millisecond
 }
 
-// Expired reports whether the lease is over at t. A zero lease is.
+// Expired reports whether the lease is over at t. A zero lease is expired.
 func (l Lease) Expired(t time.Time) bool { return !t.Before(l.ExpiresAt) }
 
-// Source is a run's lineage, never rewritten.
+// Source records where a run comes from. It never changes.
 type Source struct {
 	Type       SourceType `json:"type"`
-	RunID      RunID      `json:"runId,omitempty"`      // rerun, manual retry, or the run that triggered or called this
+	RunID      RunID      `json:"runId,omitempty"`      // the run that was repeated, or that triggered or called this one
 	ScheduleID ScheduleID `json:"scheduleId,omitempty"` // schedule
-	FireTime   time.Time  `json:"fireTime,omitzero"`    // schedule: the occurrence's own time, not when it was noticed; of a run made by hand, when that was
-	Call       string     `json:"call,omitempty"`       // call: its name among those of the run that called
-	Depth      int        `json:"depth,omitempty"`      // call: how many called runs there are above this one
-	CreatedAt  time.Time  `json:"createdAt,omitzero"`   // when the run of RunID that called or is repeated, or the flow, was created
+	FireTime   time.Time  `json:"fireTime,omitzero"`    // schedule: the planned time of the occurrence; for a run made by hand, the time of that request
+	Call       string     `json:"call,omitempty"`       // call: its name in the calling run
+	Depth      int        `json:"depth,omitempty"`      // call: the number of calls above this run
+	CreatedAt  time.Time  `json:"createdAt,omitzero"`   // creation time of the calling or repeated run, or of the flow
 	FlowID     FlowID     `json:"flowId,omitempty"`     // flow
-	Node       string     `json:"node,omitempty"`       // flow: the run's place in it
-	Round      int        `json:"round,omitempty"`      // flow: how often it had been retried when the run was made
+	Node       string     `json:"node,omitempty"`       // flow: the run's node
+	Round      int        `json:"round,omitempty"`      // flow: its number of retries when the run was made
 }
 
-// SourceType is how a run was made.
+// SourceType is the way a run was made.
 type SourceType string
 
 // The sources of a run.
 const (
 	// SourceTrigger: an application triggered it.
 	SourceTrigger SourceType = "trigger"
-	// SourceSchedule: a schedule's occurrence made it.
+	// SourceSchedule: an occurrence of a schedule made it.
 	SourceSchedule SourceType = "schedule"
 	// SourceRerun: an operator repeated a terminal run.
 	SourceRerun SourceType = "rerun"
 	// SourceManualRetry: an operator retried a failed run.
 	SourceManualRetry SourceType = "manual_retry"
-	// SourceCall: a run called it, and waits for its end.
+	// SourceCall: a run called it and waits for its end.
 	SourceCall SourceType = "call"
 	// SourceFlow: it is a node of a flow.
 	SourceFlow SourceType = "flow"
@@ -266,11 +264,11 @@ const (
 	ActorWorker ActorType = "worker"
 )
 
-// KeyRetention is the idempotency policy captured when the key's owner was created. The zero value keeps nothing after
-// the end.
+// KeyRetention is the idempotency policy, captured at creation of the key's owner. The zero value releases the key at
+// the run's end.
 type KeyRetention struct {
-	WhileActive bool          // free as soon as the run is terminal
-	TTL         time.Duration // else kept until creation + TTL, unless the run failed
+	WhileActive bool          // the key is free as soon as the run is terminal
+	TTL         time.Duration // otherwise kept until creation + TTL, unless the run failed
 }
 
 type keyRetentionJSON struct {
@@ -287,7 +285,7 @@ func (k KeyRetention) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the form that MarshalJSON writes.
 func (k *KeyRetention) UnmarshalJSON(b []byte) error {
 	var in keyRetentionJSON
 	if err := json.Unmarshal(b, &in); err != nil {
@@ -302,14 +300,14 @@ func (k *KeyRetention) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// Progress is the last note an attempt left. It is no part of the run's history.
+// Progress is the latest note of an attempt. It is not part of the run's history.
 type Progress struct {
 	Attempt int       `json:"attempt"`
 	Note    string    `json:"note"` // at most MaxReasonBytes
 	At      time.Time `json:"at"`
 }
 
-// DeadLetter is a wakeup that was given up: its run waits until the delivery is requeued or the run cancelled.
+// DeadLetter is a wakeup that publishers gave up. Its run waits until the delivery is requeued or the run is cancelled.
 type DeadLetter struct {
 	RunID    RunID     `json:"runId"`
 	OutboxID string    `json:"outboxId"`

@@ -1,11 +1,11 @@
-// Package runlane has the types that an application uses: tasks, queues, schedules, runs, events and errors.
+// Package runlane holds the types of an application: tasks, queues, schedules, runs, events and errors.
 //
 // Define a task with [NewTask], give it a handler with [Task.Handle], open a runtime with core.Open and start runs with
-// its Trigger method. A run is a task plus a payload, durable before anything executes; its history is an append-only
-// list of [Event] values and its current state, [Run], is the fold of that history.
+// its Trigger method. A run is a task plus a payload, stored before anything executes. Its history is an append-only
+// list of [Event] values; its current state, [Run], is the fold of that history.
 //
-// The package imports only the standard library, so the definitions of tasks can be shared by every program that
-// triggers them. Adapter authors want package lane; the runtime is package core.
+// The package imports only the standard library, so every program that triggers tasks can share their definitions.
+// Adapter authors start at package lane; the runtime is package core.
 package runlane
 
 import (
@@ -15,76 +15,77 @@ import (
 	"unicode/utf8"
 )
 
-// Ids are opaque: never parse one. They are non-empty, at most [MaxIDBytes] bytes of printable text, and hold no ':',
-// which storages reserve for composing keys. "/", "." and ".." are none: no address could name them.
+// IDs are opaque; never parse one. An ID has 1 to [MaxIDBytes] bytes of printable text without ':', which storages
+// reserve for composite keys. "/", "." and ".." are invalid because no URL path can name them.
 type (
 	// RunID names a run within its environment. Generated ones are "run_" and a ULID.
 	RunID string
-	// TaskID names a task for ever: renaming one orphans the runs that wait for it.
+	// TaskID names a task forever: renaming a task orphans its waiting runs.
 	TaskID string
 	// QueueName is unique within an environment.
 	QueueName string
-	// ScheduleID names a schedule for ever.
+	// ScheduleID names a schedule forever.
 	ScheduleID string
 	// Environment scopes every key, read and write. "" means [DefaultEnvironment].
 	Environment string
 )
 
-// Limits of what a caller may hand over.
+// Limits on input.
 const (
-	// MaxIDBytes bounds run, task, queue and schedule ids and environment names.
+	// MaxIDBytes bounds run, task, queue and schedule IDs and environment names.
 	MaxIDBytes = 200
 	// MaxKeyBytes bounds idempotency, singleton and concurrency keys.
 	MaxKeyBytes = 512
-	// MaxPayloadBytes bounds a payload as the application gives it. Storages may hold less: they count encoded bytes.
+	// MaxPayloadBytes bounds a payload as the application passes it. Storages may hold less, because they count encoded
+	// bytes.
 	MaxPayloadBytes = 4 << 20
-	// MaxMetaBytes bounds the keys and values of meta and trace carrier of one run together.
+	// MaxMetaBytes bounds the keys and values of a run's meta and trace carrier together.
 	MaxMetaBytes = 2 << 10
 	// MaxReleaseDelay bounds the delay of [Release].
 	MaxReleaseDelay = 366 * 24 * time.Hour
 	// MaxReasonBytes bounds the reason of a release, a cancellation or an operator's change.
 	MaxReasonBytes = 256
-	// MaxFailureMessageBytes and MaxFailureMetaBytes bound a [Failure]; longer texts are cut with a mark.
+	// MaxFailureMessageBytes bounds the message of a [Failure]. Longer text is cut and marked.
 	MaxFailureMessageBytes = 1 << 10
 	// MaxFailureMetaBytes bounds the keys and values of a failure's meta together.
 	MaxFailureMetaBytes = 4 << 10
 )
 
-// Defaults. Every option that has one names it.
+// Defaults. The comment of each option names its default.
 const (
-	// DefaultEnvironment is the environment of programs that name none.
+	// DefaultEnvironment is used when a program names no environment.
 	DefaultEnvironment Environment = "default"
 	// DefaultIdempotencyTTL is how long a successful or cancelled run keeps its idempotency key, counted from creation.
 	DefaultIdempotencyTTL = 30 * 24 * time.Hour
 	// DefaultDispatchTimeout is how long a reserved slot of a bounded queue waits for its worker.
 	DefaultDispatchTimeout = 2 * time.Minute
-	// DefaultLease is the lease of long-lived workers; they renew it every third of that time.
+	// DefaultLease is the lease of long-lived workers, which renew it after every third of it.
 	DefaultLease = time.Minute
-	// DefaultOutboxClaim is how long a publisher owns an outbox row it claimed.
+	// DefaultOutboxClaim is how long a publisher owns a claimed outbox row.
 	DefaultOutboxClaim = 30 * time.Second
-	// DefaultGrace is how long attempts may finish after a worker was told to stop.
+	// DefaultGrace is how long running attempts may take to finish after their worker starts to stop.
 	DefaultGrace = 30 * time.Second
 	// DefaultConcurrency is how many attempts a worker executes at once.
 	DefaultConcurrency = 10
 	// DefaultMaxAbandoned is how many attempts of a run may end without an outcome before the run fails.
 	DefaultMaxAbandoned = 3
-	// DefaultPageLimit is the size of a page when none is asked for.
+	// DefaultPageLimit is the default page size.
 	DefaultPageLimit = 50
-	// MaxPageLimit is the largest page that may be asked for.
+	// MaxPageLimit is the largest page size.
 	MaxPageLimit = 500
 	// DefaultPruneLimit is how many runs one prune call removes at most.
 	DefaultPruneLimit = 100
 )
 
-// The actors that the runtime itself names.
+// Actors of the runtime itself.
 var (
 	// SystemActor stands for the runtime: triggers without an actor, maintenance.
 	SystemActor = Actor{Type: ActorSystem}
-	// OperatorActor stands for a person who gave no more specific identity.
+	// OperatorActor stands for a person without a more specific identity.
 	OperatorActor = Actor{Type: ActorOperator}
 )
 
-// Name is the environment's name, with the default filled in. Every durable key is scoped by it.
+// Name returns the environment's name, with the default filled in. Every durable key is scoped by it.
 func (e Environment) Name() string {
 	if e == "" {
 		return string(DefaultEnvironment)
@@ -92,8 +93,7 @@ func (e Environment) Name() string {
 	return string(e)
 }
 
-// Validate reports a name that breaks the rules of ids as [ErrValidationFailed]. "" is the default environment and
-// valid.
+// Validate returns [ErrValidationFailed] if e is not a valid ID. "" is valid: the default environment.
 func (e Environment) Validate() error {
 	if e == "" {
 		return nil
@@ -101,24 +101,24 @@ func (e Environment) Validate() error {
 	return validateID("environment", string(e))
 }
 
-// Validate reports an id that breaks the rules of ids as [ErrValidationFailed].
+// Validate returns [ErrValidationFailed] if the ID is invalid.
 func (id RunID) Validate() error { return validateID("run id", string(id)) }
 
-// Validate reports an id that breaks the rules of ids as [ErrValidationFailed].
+// Validate returns [ErrValidationFailed] if the ID is invalid.
 func (id TaskID) Validate() error { return validateID("task id", string(id)) }
 
-// Validate reports a name that breaks the rules of ids as [ErrValidationFailed].
+// Validate returns [ErrValidationFailed] if the name is not a valid ID.
 func (n QueueName) Validate() error { return validateID("queue name", string(n)) }
 
-// Validate reports an id that breaks the rules of ids as [ErrValidationFailed].
+// Validate returns [ErrValidationFailed] if the ID is invalid.
 func (id ScheduleID) Validate() error { return validateID("schedule id", string(id)) }
 
 func validateID(what, id string) error {
-	fault, hint := "", "" // nothing is made of an id that is right
+	fault, hint := "", ""
 	switch {
 	case id == "":
 		fault = "is empty"
-	case id == "/" || id == "." || id == "..": // a part of an address that browsers and servers drop
+	case id == "/" || id == "." || id == "..": // browsers and servers drop these from a path
 		fault, hint = fmt.Sprintf("is %q, which no address can name", id), "add a letter or a digit"
 	case len(id) > MaxIDBytes:
 		fault = fmt.Sprintf("has %d bytes", len(id))
@@ -140,8 +140,8 @@ func validateID(what, id string) error {
 }
 
 // ValidateKey checks an idempotency, singleton or concurrency key: at most [MaxKeyBytes] bytes of printable text, ':'
-// allowed. what names the key in the error, which is [ErrValidationFailed]. "" means no key and is valid. The key
-// itself is not repeated in the error: keys are often made of personal data.
+// allowed. "" means no key and is valid. The error is [ErrValidationFailed]; it names the key by what and does not
+// repeat it, because keys often contain personal data.
 func ValidateKey(what, key string) error {
 	fault := ""
 	if len(key) > MaxKeyBytes {
@@ -159,7 +159,7 @@ func ValidateKey(what, key string) error {
 	}
 }
 
-// textFault names what is wrong with s, or returns "".
+// textFault returns the first fault of s, or "".
 func textFault(s string, forbidden rune) string {
 	if !utf8.ValidString(s) {
 		return "is not valid UTF-8"
@@ -181,14 +181,15 @@ func clip(s string, limit int) string {
 		return s
 	}
 	const mark = "…"
-	cut := limit - len(mark)
+	cut := max(limit-len(mark), 0)
 	for cut > 0 && !utf8.RuneStart(s[cut]) {
 		cut--
 	}
 	return s[:cut] + mark
 }
 
-// UTCMillis is t as every storage keeps it: UTC, whole milliseconds, rounded down. The zero time stays zero.
+// UTCMillis converts t to the form that every storage keeps: UTC, whole milliseconds, rounded down. The zero time stays
+// zero.
 func UTCMillis(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}
@@ -196,11 +197,11 @@ func UTCMillis(t time.Time) time.Time {
 	return t.UTC().Truncate(time.Millisecond)
 }
 
-// Cursor resumes a list. It is opaque, carries the filter and the order it was made for, and is [ErrValidationFailed]
-// with any other request.
+// Cursor resumes a list. It is opaque and holds the list's filter and order; with any other request it is
+// [ErrValidationFailed].
 type Cursor string
 
-// Page is one page of a list. It may be short or empty and still have a Next; Next is empty only on the last page.
+// Page is one page of a list. It may be short or empty and still have a Next, which is empty only on the last page.
 type Page[T any] struct {
 	Items []T    `json:"items"`
 	Next  Cursor `json:"next,omitempty"`

@@ -7,12 +7,10 @@ import (
 	"time"
 )
 
-// When says at which times a schedule fires. [Once], [Every] and [Cron] make one. Mistakes are reported by
-// [When.Validate], which opening a runtime calls. It is a plain value: comparable, safe to share, and independent of
-// any clock.
+// When is the times of a schedule, made by [Once], [Every] or [Cron]. Mistakes are reported by [When.Validate], which
+// opening a runtime calls. It is a plain value: comparable, safe to share, and independent of any clock.
 //
-// Every fire is a whole millisecond after the Unix epoch and before 2286-11-20T17:46:40Z, which is what storages can
-// record.
+// Every fire is a whole millisecond after the Unix epoch and before 2286-11-20T17:46:40Z, the limit of storages.
 type When struct {
 	kind         whenKind
 	once, anchor time.Time
@@ -29,33 +27,34 @@ const (
 	whenCron
 )
 
-// MinInterval is the shortest interval [Every] takes.
+// MinInterval is the shortest interval for [Every].
 const MinInterval = time.Second
 
-// Fires lie after the epoch and up to the last instant that has 13 digits of milliseconds, in which storages keep them.
+// Fires lie after the epoch and at or before the last instant with 13 digits of milliseconds, the form in which
+// storages keep them.
 var (
 	epoch        = time.UnixMilli(0).UTC()
-	lastFireTime = time.UnixMilli(9_999_999_999_999).UTC()
+	lastFireTime = FarMoment()
 )
 
 const hintInstants = "name an instant from 1970 to 2286"
 
-// Once fires a single time, at the given instant, rounded down to a millisecond. An instant that is past when the
-// schedule is first registered never fires.
+// Once fires a single time, at the given instant, rounded down to a millisecond. An instant that is past at the
+// schedule's first registration never fires.
 func Once(at time.Time) When { return When{kind: whenOnce, once: UTCMillis(at)} }
 
 // Every fires at multiples of d since the Unix epoch, independent of any time zone: Every(24*time.Hour) is midnight
-// UTC. d is at least [MinInterval] and whole milliseconds. [When.From] moves the grid. For calendar days, use [Cron].
+// UTC. d is at least [MinInterval] and whole milliseconds. [When.From] moves the grid. For calendar days use [Cron].
 func Every(d time.Duration) When { return When{kind: whenEvery, every: d} }
 
-// From moves the grid of [Every], and is invalid for other kinds: the first fire is at the anchor, rounded down to a
-// millisecond, and the others follow it by multiples of the interval. Name a fixed instant: with one taken from the
-// clock, each start of the program would have a different schedule. The zero time means no anchor.
+// From moves the grid of [Every] and is invalid for other kinds: the first fire is at the anchor, rounded down to a
+// millisecond, and the others follow at multiples of the interval. Use a fixed instant: with one from the clock, each
+// start of the program would define a different schedule. The zero time means no anchor.
 func (w When) From(anchor time.Time) When { w.anchor = UTCMillis(anchor); return w }
 
 // Cron fires by a five-field expression, in UTC; [When.In] changes the zone.
 //
-//	field         values           besides
+//	field         values           also
 //	minute        0-59
 //	hour          0-23
 //	day of month  1-31             L: the last day
@@ -66,32 +65,32 @@ func (w When) From(anchor time.Time) When { w.anchor = UTCMillis(anchor); return
 // (0,15-45/10). Names may be in any case. @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly stand
 // for whole expressions.
 //
-// A field that begins with * or is ? is unrestricted, even when it skips values, as */2 does. When both day fields are
-// restricted, a day has to match one of them: "0 0 1 * MON" is the first of the month and every Monday. Otherwise it
-// has to match both: "0 0 */2 * MON" is the Mondays among the odd days.
+// A field that begins with * or is ? is unrestricted, even if it skips values like */2. If both day fields are
+// restricted, a day must match one of them: "0 0 1 * MON" is the first of the month and every Monday. Otherwise it must
+// match both: "0 0 */2 * MON" is the Mondays among the odd days.
 //
-// The hour field decides what happens when local clocks change. When it is unrestricted, the schedule follows elapsed
-// time: it fires whenever the local clock matches, so "0 * * * *" fires 23 times on a day that loses an hour and 25
-// times on one that repeats it. When it is restricted, each matching time of the local day fires once:
+// The hour field decides what happens when local clocks change. If it is unrestricted, the schedule follows elapsed
+// time and fires whenever the local clock matches: "0 * * * *" fires 23 times on a day that loses an hour and 25 times
+// on one that repeats it. If it is restricted, each matching time of the local day fires once:
 //
 //	the clock jumps over the time    it fires at the first instant after the jump, several times as one fire
 //	the clock shows the time twice   it fires the first time only
 //	the local day does not exist     it does not fire
 //
 // [When.Validate] reports faults of the expression, each with a hint: "5/15" (write "5-59/15"), ranges that run
-// backward, steps beyond their range, "W", "@reboot", "@every", a "TZ=" prefix, seconds, and what can never fire, like
-// February 30.
+// backward, steps beyond their range, "W", "@reboot", "@every", a "TZ=" prefix, seconds, and dates that never occur,
+// like February 30.
 func Cron(expression string) When {
-	rule, _ := parseCron(expression) // Validate reports it: a schedule is often a package's variable
+	rule, _ := parseCron(expression) // Validate reports the error: schedules are often package variables
 	return When{kind: whenCron, cron: expression, zone: "UTC", rule: rule}
 }
 
-// In makes the cron expression refer to a zone of the IANA data base, like "Europe/Berlin". "Local" is refused: every
-// program of an environment has to compute the same times.
+// In sets the cron expression's zone, a name of the IANA database like "Europe/Berlin". "Local" is refused, because
+// every program of an environment must compute the same times.
 func (w When) In(zone string) When { w.zone = zone; return w }
 
-// Validate reports what is wrong as [ErrConfigurationInvalid] with a hint. It needs zone data, from the system or from
-// time/tzdata, which package core brings along.
+// Validate returns [ErrConfigurationInvalid] with a hint. It needs zone data, from the system or from time/tzdata,
+// which package core imports.
 func (w When) Validate() error {
 	switch {
 	case w.kind == 0:
@@ -134,9 +133,9 @@ func (w When) validateCron() error {
 	return err
 }
 
-// Next is the first fire strictly after the given instant, in UTC. ok is false when there is none: the single time is
-// past, the fire would be later than what can be recorded, or [When.Validate] refuses w. It takes less than a
-// microsecond, or a few microseconds when the fire is decades away.
+// Next returns the first fire strictly after the given instant, in UTC. ok is false if there is none: the single time
+// is past, the fire would be after the last possible instant, or [When.Validate] refuses w. It takes less than a
+// microsecond, or a few microseconds if the fire is decades away.
 func (w When) Next(after time.Time) (next time.Time, ok bool) {
 	if w.Validate() != nil || !after.Before(lastFireTime) {
 		return time.Time{}, false
@@ -174,8 +173,8 @@ func (w When) nextInterval(after time.Time) time.Time {
 	return time.UnixMilli(start + ((ms-start)/step+1)*step).UTC()
 }
 
-// String is the definition on one line: "once 2026-03-01T12:00:00Z", "every 15m from 2026-03-01T12:05:00Z", "cron 30 2
-// * * MON in Europe/Berlin". Spaces, case and a time's zone are normalized, so equal texts fire at equal times.
+// String returns the definition on one line: "once 2026-03-01T12:00:00Z", "every 15m from 2026-03-01T12:05:00Z", "cron
+// 30 2 * * MON in Europe/Berlin". Spaces, case and a time's zone are normalized, so equal texts fire at equal times.
 func (w When) String() string {
 	switch w.kind {
 	case whenOnce:
@@ -193,7 +192,7 @@ func (w When) String() string {
 	}
 }
 
-// zones caches loaded zones, because loading one reads a file. It holds at most the zones that exist.
+// zones caches loaded zones, because loading one reads a file. It holds only existing zones, so it is bounded.
 var zones sync.Map // of name to *time.Location
 
 func loadZone(name string) (*time.Location, error) {

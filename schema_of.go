@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// SchemaOf is the JSON Schema of what encoding/json makes of a type, for [Signal.WithSchema]. Fields of structs stand
-// in the type's order; one without omitempty and omitzero is required, and fields that it does not name may be there. A
-// type that encodes itself, and one within itself, is anything; one that is text (encoding.TextMarshaler) is a string.
+// SchemaOf returns the JSON Schema of encoding/json's output for a type, for [Signal.WithSchema]. Struct fields keep
+// their order; a field without omitempty and omitzero is required; unknown fields are allowed. A type with its own JSON
+// encoding, and a recursive reference, may be anything; a type with a text form (encoding.TextMarshaler) is a string.
 func SchemaOf[T any]() json.RawMessage {
 	return json.RawMessage(schemaOf(reflect.TypeFor[T](), nil).String())
 }
 
-// typeSchema is a schema as it is written: its type, "" for anything, and what else it says.
+// typeSchema is a schema in parts: its type, "" for anything, and its other keywords.
 type typeSchema struct {
 	name, more string
 	null       bool
 }
 
-// String is the JSON.
+// String returns the JSON.
 func (s typeSchema) String() string {
 	switch {
 	case s.name == "":
@@ -42,7 +42,7 @@ var (
 	readsText     = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// schemaOf is the schema of a type within those that are being described.
+// schemaOf returns the schema of t. within lists the types being described, to stop recursion.
 func schemaOf(t reflect.Type, within []reflect.Type) typeSchema {
 	has := func(i reflect.Type) bool { return t.Implements(i) || reflect.PointerTo(t).Implements(i) }
 	switch {
@@ -94,7 +94,7 @@ func schemaOf(t reflect.Type, within []reflect.Type) typeSchema {
 	}
 }
 
-// typeField is a field as encoding/json names it.
+// typeField is a struct field as encoding/json sees it.
 type typeField struct {
 	name             string
 	depth            int
@@ -112,7 +112,7 @@ func structSchema(t reflect.Type, within []reflect.Type) string {
 		})
 		alike := func(o typeField) bool { return o.name == f.name && o.depth == f.depth && o.tagged == f.tagged }
 		if hidden || slices.IndexFunc(all, alike) != i || slices.ContainsFunc(all[i+1:], alike) {
-			continue // of several of a name at one depth there is none
+			continue // encoding/json drops ambiguous names
 		}
 		name := quoted(f.name)
 		properties = append(properties, name+":"+f.schema)
@@ -133,12 +133,12 @@ func structSchema(t reflect.Type, within []reflect.Type) string {
 func quoted(name string) string {
 	text, err := json.Marshal(name)
 	if err != nil {
-		panic(err) // of a text, which encodes
+		panic(err) // a string always encodes
 	}
 	return string(text)
 }
 
-// fieldsOfType are the fields of a struct, those of structs that are embedded in it among them.
+// fieldsOfType returns the fields of a struct, including those of embedded structs.
 func fieldsOfType(t reflect.Type, within []reflect.Type, depth int, optional bool) (fields []typeField) {
 	for f := range t.Fields() {
 		tag := f.Tag.Get("json")

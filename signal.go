@@ -8,40 +8,39 @@ import (
 
 // Bounds of signals.
 const (
-	// MaxSignalIDBytes bounds the id of a signal.
+	// MaxSignalIDBytes bounds a signal's ID.
 	MaxSignalIDBytes = 256
-	// MaxRunSignals bounds the signals that are kept beside one run. Beyond it the first signal of a name that the run
-	// waits for is taken, and an answer by a token: who fills the mail keeps no run from its answer.
+	// MaxRunSignals bounds the signals stored for one run. Beyond it only the first signal of a name that the run waits
+	// for is accepted, or an answer by token, so that a flood of signals cannot keep an answer away.
 	MaxRunSignals = 1000
 )
 
-// Signal is a durable name with the type of a body: what a run can wait for and anybody can send. Declare it beside the
-// task.
+// Signal is a durable name with a body type: a run can wait for it and anyone can send it. Declare it next to the task.
 type Signal[T any] struct {
 	name   string
 	schema json.RawMessage // nil: none
 }
 
-// NewSignal defines a signal. A bad name (see [ValidateSignalName]) is refused where it is used.
+// NewSignal defines a signal. An invalid name (see [ValidateSignalName]) is refused on use.
 func NewSignal[T any](name string) *Signal[T] { return &Signal[T]{name: name} }
 
-// Name is the signal's.
+// Name returns the signal's name.
 func (s *Signal[T]) Name() string { return s.name }
 
-// Named is a signal of the same type and schema under another name. A run that asks again gives each round its name
-// ("approved/2"), so that a late answer to one round is not taken for one to the next.
+// Named returns a signal of the same type and schema under another name. A run that asks repeatedly names each round
+// ("approved/2"), so that a late answer to one round does not answer the next.
 func (s *Signal[T]) Named(name string) *Signal[T] { return &Signal[T]{name: name, schema: s.schema} }
 
-// With pairs the signal with a body. It is encoded when it is sent; an error surfaces there.
+// With pairs the signal with a body. The body is encoded when it is sent, and errors surface there.
 func (s *Signal[T]) With(body T) SignalValue {
 	return SignalValue{name: s.name, prepare: func() (json.RawMessage, error) { return encodePayload("signal", body) }}
 }
 
-// Wait returns the body of the signal, whether it came before or comes now: the first of this name. Until there is one,
-// the error is a suspension ([Suspended]): return it, and the handler is called again from its beginning when the
-// signal is there. [ErrWaitTimedOut] says that the time limit is over. What a wait was answered is remembered: every
-// later attempt gets the same. A signal answers one wait: a second wait of the same name in an attempt, and one
-// for a signal that another wait of the run is for, are [ErrValidationFailed].
+// Wait returns the body of the first signal of this name, whether it came earlier or comes later. Until then the error
+// is a suspension ([Suspended]): return it, and the handler runs again from its beginning once the signal is there.
+// [ErrWaitTimedOut] means that the time limit is over. The answer is remembered, so every later attempt gets the same.
+// A signal answers one wait: a second wait of the same name in an attempt, or a wait for a signal that belongs to
+// another wait of the run, is [ErrValidationFailed].
 func (s *Signal[T]) Wait(ctx context.Context, a *Attempt, options *WaitOptions) (T, error) {
 	if options != nil && options.Name != "" {
 		s = s.Named(options.Name)
@@ -55,8 +54,7 @@ func (s *Signal[T]) Wait(ctx context.Context, a *Attempt, options *WaitOptions) 
 	return *body, err
 }
 
-// Into makes the signal one of several that [WaitAny] or [WaitAll] waits for. *body stays nil unless this one was
-// received.
+// Into makes the signal a case of [WaitAny] or [WaitAll]. *body stays nil unless this signal is received.
 func (s *Signal[T]) Into(body **T) Case {
 	return Case{name: s.name, schema: s.schema, decode: func(b []byte) error {
 		received := new(T)
@@ -73,12 +71,12 @@ func (s *Signal[T]) Into(body **T) Case {
 	}}
 }
 
-// Token is for a link in a mail: who has it can send this signal to this run, once, until it expires, with
-// core.Runtime.Answer. It is signed with core.Options.TokenKeys, without which it is [ErrCapabilityUnsupported], and
-// stored nowhere. A token of the same run and name is worth the same: the first answer counts.
+// Token returns a token for a link in a mail. Its holder can send this signal to this run once, until it expires, with
+// core.Runtime.Answer. It is signed with core.Options.TokenKeys and not stored; without keys the error is
+// [ErrCapabilityUnsupported]. All tokens of one run and name are equivalent: the first answer counts.
 func (s *Signal[T]) Token(_ context.Context, a *Attempt, options *TokenOptions) (string, error) {
 	if a.host.Waits == nil {
-		return "", noHost("makes tokens")
+		return "", noHost("for tokens")
 	}
 	ttl := defaultTokenTTL
 	if options != nil && options.TTL != 0 {
@@ -111,20 +109,20 @@ type Case struct {
 	decode func([]byte) error
 }
 
-// WaitAny waits for the first of several signals, as [Signal.Wait] does: of those that are there, the one that came
-// first. It is remembered under options.Name, or the first case's name.
+// WaitAny waits, like [Signal.Wait], for any of several signals; the earliest one wins. The answer is remembered under
+// options.Name, or the first case's name.
 func WaitAny(ctx context.Context, a *Attempt, options *WaitOptions, cases ...Case) error {
 	return waitFor(ctx, a, options, false, cases)
 }
 
-// WaitAll waits for one of each signal, as [Signal.Wait] does. After [ErrWaitTimedOut] those that came are filled in.
+// WaitAll waits, like [Signal.Wait], for one of each signal. After [ErrWaitTimedOut] the received ones are filled in.
 func WaitAll(ctx context.Context, a *Attempt, options *WaitOptions, cases ...Case) error {
 	return waitFor(ctx, a, options, true, cases)
 }
 
 func waitFor(ctx context.Context, a *Attempt, options *WaitOptions, all bool, cases []Case) error {
 	if a.host.Waits == nil {
-		return noHost("waits")
+		return noHost("for waits")
 	}
 	if outer, ok := ctx.Value(stepKey{}).(within); ok && outer.attempt == a {
 		return stepInvalid(outer.name, "wait before the step or behind it", "waits for a signal")
@@ -175,83 +173,83 @@ func waitFor(ctx context.Context, a *Attempt, options *WaitOptions, all bool, ca
 	return nil
 }
 
-func noHost(does string) error {
+func noHost(purpose string) error {
 	return &Error{
 		Code:    ErrConfigurationInvalid,
-		Message: "this attempt has no runtime that " + does,
+		Message: "this attempt has no runtime " + purpose,
 		Hint:    "in a test, use runlanetest",
 	}
 }
 
 // WaitOptions of a wait. nil means none.
 type WaitOptions struct {
-	// Name of the wait, unique in the run: its answer is remembered under it. Of [Signal.Wait] it is also the name of
-	// the signal that is waited for, as [Signal.Named] gives it: who sends it, or makes a token for it, uses the same.
-	// "" means the signal's, of several the first one's.
+	// Name of the wait, unique in the run; the answer is remembered under it. For [Signal.Wait] it also renames the
+	// signal, like [Signal.Named]: senders and tokens must use it. "" means the name of the first signal.
 	Name string
-	// Prompt is the question to a person, at most [MaxPromptBytes]: it makes the wait one for input. It is kept in the
-	// clear, as names are, and left out where payloads are encoded.
+	// Prompt is a question to a person, at most [MaxPromptBytes]; with it the wait is one for input. Like names it is
+	// stored in the clear, and left out if payloads are encoded.
 	Prompt string
-	// Timeout is counted from the first attempt that asks. 0 means none; NoWait, what is there now.
+	// Timeout counts from the first attempt that waits. 0 means no limit; NoWait accepts only a signal that is already
+	// there.
 	Timeout time.Duration
 }
 
-// NoWait, as a time limit, answers with what is there already.
+// NoWait, as a time limit, answers at once with the signals that are already there.
 const NoWait time.Duration = -1
 
 // WaitHost answers the waits of an attempt. It is for runtimes and test helpers.
 type WaitHost interface {
-	// Wait returns what answers a wait. Until there is something its error is a suspension.
+	// Wait returns the answer of a wait. Until there is one, the error is a suspension.
 	Wait(ctx context.Context, request WaitRequest) (WaitAnswer, error)
-	// Token makes an answer token for signals of a name to the attempt's run.
+	// Token makes an answer token for signals of this name to the attempt's run.
 	Token(name string, ttl time.Duration) (string, error)
 }
 
-// WaitRequest is a wait as a runtime gets it.
+// WaitRequest is a wait as a runtime receives it.
 type WaitRequest struct {
-	// Name of the record of the answer.
+	// Name under which the answer is recorded.
 	Name string
 	// Names of the signals.
 	Names []string
-	// All says that one of each is needed.
+	// All: one of each is needed.
 	All bool
-	// Prompt and Timeout are those of [WaitOptions].
+	// Prompt and Timeout of [WaitOptions].
 	Prompt  string
 	Timeout time.Duration
-	// Schemas are the JSON Schemas of bodies by the names of their signals, see [Signal.WithSchema]. nil means none.
+	// Schemas are JSON Schemas of bodies by signal name, see [Signal.WithSchema]. nil means none.
 	Schemas map[string]json.RawMessage
 }
 
-// WaitAnswer is what ended a wait, as it is remembered.
+// WaitAnswer is the remembered result of a wait.
 type WaitAnswer struct {
-	// Signals that were there, in the order of the request; of a wait for any, one.
+	// Signals received, in the order of the request; one for a wait for any.
 	Signals []ReceivedSignal `json:"signals,omitempty"`
-	// TimedOut says that the time limit was over first.
+	// TimedOut: the time limit came first.
 	TimedOut bool `json:"timedOut,omitempty"`
 }
 
-// ReceivedSignal is a signal beside a run.
+// ReceivedSignal is a signal stored for a run.
 type ReceivedSignal struct {
 	Name string          `json:"name"`
 	ID   string          `json:"id"`
 	Body json.RawMessage `json:"body"`
 }
 
-// SignalValue is a signal with a body, not yet sent.
+// SignalValue is a signal with a body, before it is sent.
 type SignalValue struct {
 	name    string
 	prepare func() (json.RawMessage, error)
 }
 
-// NewRawSignal is a signal from bytes that are JSON already, for command lines and HTTP endpoints.
+// NewRawSignal makes a signal from JSON bytes, for command lines and HTTP endpoints.
 func NewRawSignal(name string, body json.RawMessage) SignalValue {
 	return SignalValue{name: name, prepare: func() (json.RawMessage, error) { return encodePayload("signal", body) }}
 }
 
-// Name is the signal's.
+// Name returns the signal's name.
 func (v SignalValue) Name() string { return v.name }
 
-// Prepare encodes the body. Bytes that are not JSON, and more than [MaxPayloadBytes], are [ErrValidationFailed].
+// Prepare encodes the body. Invalid JSON, or more than [MaxPayloadBytes], is [ErrValidationFailed].
 func (v SignalValue) Prepare() (json.RawMessage, error) {
 	if v.prepare == nil {
 		return nil, &Error{Code: ErrValidationFailed, Message: "empty signal", Hint: "build signals with Signal.With"}
@@ -261,37 +259,37 @@ func (v SignalValue) Prepare() (json.RawMessage, error) {
 
 // SignalOptions of a signal. nil means none.
 type SignalOptions struct {
-	// Actor is who sent it, kept with the event of a run that it resumes. The zero value means SystemActor.
+	// Actor is the sender, kept with the event of a run that it resumes. The zero value means SystemActor.
 	Actor Actor
-	// ID makes sending it again a success that changes nothing: another body under it is [ConflictSignal]. At most
+	// ID makes sending again a success without effect; another body under the same ID is [ConflictSignal]. At most
 	// [MaxSignalIDBytes] of printable text. "" means a new one.
 	ID string
-	// Receipt, where there is one, is filled in before the call returns nil. One receipt is for one call at a time.
+	// Receipt, if not nil, is filled in before the call returns nil. Do not share one between concurrent calls.
 	Receipt *SignalReceipt
 }
 
-// SignalReceipt is what sending a signal did.
+// SignalReceipt describes the effect of sending a signal.
 type SignalReceipt struct {
-	// Existing says that the signal was there already, with its ID and body: this call changed nothing. A try whose
-	// answer was lost counts as another call.
+	// Existing: the signal already existed with this ID and body, so this call changed nothing. A try that succeeded
+	// without its answer arriving counts as an earlier call.
 	Existing bool
 }
 
-// Signaler sends signals. *core.Runtime does, *Attempt does.
+// Signaler sends signals: *core.Runtime or *Attempt.
 //
-// When Signal returns nil the signal is durable, and a run that waits for it is due. One that is not waited for yet is
-// kept for the wait that comes. Errors:
+// When Signal returns nil, the signal is durable and a run that waits for it is due. A signal without a wait is kept
+// for a later wait. Errors:
 //
-//   - [ErrRunEnded]: the run has ended. It is [ErrValidationFailed] too.
-//   - [ErrRunNotFound]: there is no such run.
-//   - [ErrValidationFailed]: name, id or body are wrong, or the run has [MaxRunSignals] already and
-//     does not wait for this one. Retryable where the run does not wait at the moment.
-//   - [ConflictSignal]: a signal of this name and id has another body.
-//   - [ErrStorageUnavailable]: so many were sent to this run at once that each try met another. Retryable.
+//   - [ErrRunEnded]: the run has ended. It also matches [ErrValidationFailed].
+//   - [ErrRunNotFound]: no such run.
+//   - [ErrValidationFailed]: name, ID or body are invalid, or the run has [MaxRunSignals] already and does not wait
+//     for this one; retryable if the run is not waiting at the moment.
+//   - [ConflictSignal]: a signal of this name and ID has another body.
+//   - [ErrStorageUnavailable]: every try lost a race against other signals to this run. Retryable.
 //
-// SignalNode sends to the latest run of a flow's node, as it is when the signal is sent: a node stays the same when its
-// flow is retried, and its runs do not. Its errors are those of Signal, [ErrFlowNotFound], and [ErrValidationFailed]
-// for a node that is not in the flow. [ErrRunNotFound] is a node whose run is not made.
+// SignalNode sends to the latest run of a flow's node at that time: a retry of a flow keeps its nodes but makes new
+// runs. Its errors are those of Signal, [ErrFlowNotFound], [ErrValidationFailed] if the node is not in the flow, and
+// [ErrRunNotFound] if its run is not made yet.
 type Signaler interface {
 	Signal(ctx context.Context, id RunID, value SignalValue, options *SignalOptions) error
 	SignalNode(ctx context.Context, node Node, value SignalValue, options *SignalOptions) error
@@ -299,18 +297,18 @@ type Signaler interface {
 
 var _ Signaler = (*Attempt)(nil)
 
-// Signal sends a signal to another run. Attempts are repeated: give it an ID.
+// Signal sends a signal to another run. Attempts repeat, so give it an ID.
 func (a *Attempt) Signal(ctx context.Context, id RunID, value SignalValue, options *SignalOptions) error {
 	if a.host.Signal == nil {
-		return noHost("sends signals")
+		return noHost("for signals")
 	}
 	return a.host.Signal.Signal(ctx, id, value, options)
 }
 
-// SignalNode sends a signal to the latest run of a node, see [Signaler]. Attempts are repeated: give it an ID.
+// SignalNode sends a signal to the latest run of a node, see [Signaler]. Attempts repeat, so give it an ID.
 func (a *Attempt) SignalNode(ctx context.Context, node Node, value SignalValue, options *SignalOptions) error {
 	if a.host.Signal == nil {
-		return noHost("sends signals")
+		return noHost("for signals")
 	}
 	return a.host.Signal.SignalNode(ctx, node, value, options)
 }

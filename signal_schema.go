@@ -15,24 +15,24 @@ import (
 	"unicode/utf8"
 )
 
-// MaxWaitSchemaBytes bounds the JSON Schemas of one wait together, and of all waits of an attempt: they are kept with
+// MaxWaitSchemaBytes bounds the JSON Schemas of a wait, and of all waits of an attempt together: they are stored with
 // the run until the wait is over.
 const MaxWaitSchemaBytes = 4 << 10
 
-// WithSchema is the signal with a JSON Schema of its bodies: [SchemaOf] makes one of a Go type. The schema is kept with
-// a run while it waits, in the clear, as the signal's name is. A body that does not fit it is [ErrValidationFailed] to
-// its sender, and nothing is stored; one that was sent before the wait is judged by nobody, and reaches the handler.
+// WithSchema returns the signal with a JSON Schema of its bodies; [SchemaOf] makes one from a Go type. The schema is
+// stored with a run while it waits, in the clear, like the signal's name. A sender of a body that does not fit it gets
+// [ErrValidationFailed] and nothing is stored. A signal sent before the wait is not checked and reaches the handler.
 //
-// Its keywords are type, enum, const, anyOf, properties, required, additionalProperties, items, minItems, maxItems,
-// minimum, maximum, minLength, maxLength, pattern (of package regexp), format (date-time is judged), and those that
-// describe. A schema with another keyword, or of more than [MaxWaitSchemaBytes], is ErrValidationFailed where it is
-// waited for. An integer is written as one: 1.0 is none, which most programs do not decode into an integer.
+// Supported keywords: type, enum, const, anyOf, properties, required, additionalProperties, items, minItems, maxItems,
+// minimum, maximum, minLength, maxLength, pattern (of package regexp), format (only date-time is checked), and the
+// descriptive ones. A wait with any other keyword, or with more than [MaxWaitSchemaBytes], is ErrValidationFailed. An
+// integer must be written as one: 1.0 is rejected, because most programs do not decode it into an integer.
 func (s *Signal[T]) WithSchema(schema json.RawMessage) *Signal[T] {
 	return &Signal[T]{name: s.name, schema: schema}
 }
 
-// CheckBody judges the body of a signal by the schema that the wait has for its name, [ErrValidationFailed]. Its text
-// quotes the schema, and nothing of the body. A signal without a schema may have any body.
+// CheckBody checks a signal's body against the wait's schema for its name. The error is [ErrValidationFailed]; it
+// quotes the schema but not the body. A signal without a schema may have any body.
 func (w *Waiting) CheckBody(signal string, body json.RawMessage) error {
 	if w == nil || w.Schemas[signal] == nil {
 		return nil
@@ -54,7 +54,7 @@ func (w *Waiting) CheckBody(signal string, body json.RawMessage) error {
 	}
 }
 
-// checkSchemas finds schemas that no body can be judged by.
+// checkSchemas rejects schemas that cannot check a body.
 func (w *Waiting) checkSchemas() error {
 	if size := w.SchemaBytes(); size > MaxWaitSchemaBytes {
 		return &Error{
@@ -74,7 +74,7 @@ func (w *Waiting) checkSchemas() error {
 	return nil
 }
 
-// SchemaBytes is the size of the schemas of a wait.
+// SchemaBytes returns the total size of the wait's schemas.
 func (w *Waiting) SchemaBytes() (size int) {
 	for _, schema := range w.Schemas {
 		size += len(schema)
@@ -90,7 +90,7 @@ func schemaInvalid(signal string, why error) error {
 	}
 }
 
-// keptSchemas are the schemas in the one form that every storage gives back.
+// keptSchemas returns the schemas in the one form that every storage returns.
 func keptSchemas(given map[string]json.RawMessage) map[string]json.RawMessage {
 	if len(given) == 0 {
 		return nil
@@ -104,8 +104,8 @@ func keptSchemas(given map[string]json.RawMessage) map[string]json.RawMessage {
 	return kept
 }
 
-// bodySchema is a JSON Schema of the keywords that can judge a body in few steps: it has no references, so that each
-// part of it judges each part of the body at most once.
+// bodySchema is a JSON Schema with bounded work: it has no references, so each part of it checks each part of the body
+// at most once.
 type bodySchema struct {
 	never bool // the schema false
 
@@ -126,7 +126,7 @@ type bodySchema struct {
 	Pattern              *regexp.Regexp         `json:"pattern"`
 	Format               string                 `json:"format"`
 
-	// What describes judges nothing.
+	// Descriptive keywords have no effect.
 	Dialect     json.RawMessage `json:"$schema"`
 	Comment     json.RawMessage `json:"$comment"`
 	Title       json.RawMessage `json:"title"`
@@ -135,7 +135,7 @@ type bodySchema struct {
 	Examples    json.RawMessage `json:"examples"`
 	Deprecated  json.RawMessage `json:"deprecated"`
 
-	values []any // of Enum and Const
+	values []any // decoded Enum and Const
 }
 
 func readSchema(text json.RawMessage) (*bodySchema, error) {
@@ -146,7 +146,8 @@ func readSchema(text json.RawMessage) (*bodySchema, error) {
 	return s, s.UnmarshalJSON(text)
 }
 
-// UnmarshalJSON reads a part. One with an unknown keyword would judge less than it says.
+// UnmarshalJSON reads a schema or a part of it. An unknown keyword is an error, because ignoring it would check too
+// little.
 func (s *bodySchema) UnmarshalJSON(text []byte) error {
 	switch string(bytes.TrimSpace(text)) {
 	case "true":
@@ -188,7 +189,7 @@ func (s *bodySchema) UnmarshalJSON(text []byte) error {
 // schemaTypes is one type, or a list of them.
 type schemaTypes []string
 
-// UnmarshalJSON reads either.
+// UnmarshalJSON reads either form.
 func (t *schemaTypes) UnmarshalJSON(text []byte) error {
 	one := ""
 	if json.Unmarshal(text, &one) == nil {
@@ -204,7 +205,7 @@ func (t *schemaTypes) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// judge says what is wrong with a value, and where; "" for one that fits.
+// judge returns the first fault of a value with its place, or "".
 func (s *bodySchema) judge(at string, value any) string {
 	wrong := ""
 	switch {
@@ -212,7 +213,7 @@ func (s *bodySchema) judge(at string, value any) string {
 		return ""
 	case s.never:
 		wrong = "is not taken"
-	case s.Type != nil && !slices.ContainsFunc(s.Type, func(name string) bool { return isOf(name, value) }):
+	case s.Type != nil && !slices.ContainsFunc(s.Type, func(name string) bool { return hasType(name, value) }):
 		wrong = "is no " + strings.Join(s.Type, " or ")
 	case s.values != nil && !slices.ContainsFunc(s.values, func(v any) bool { return sameValue(v, value) }):
 		wrong = "is none of its values"
@@ -226,7 +227,7 @@ func (s *bodySchema) judge(at string, value any) string {
 		case json.Number:
 			wrong = s.judgeNumber(value)
 		case []any:
-			wrong = outside("items", len(value), s.MinItems, s.MaxItems)
+			wrong = countFault("items", len(value), s.MinItems, s.MaxItems)
 		case map[string]any:
 			missing := slices.IndexFunc(s.Required, func(name string) bool { _, ok := value[name]; return !ok })
 			if missing >= 0 {
@@ -243,7 +244,7 @@ func (s *bodySchema) judge(at string, value any) string {
 	return at + " " + wrong
 }
 
-// judgeParts goes on into a list or an object. A name that only the body has is not told.
+// judgeParts checks the items of a list or the fields of an object. It never quotes a name that only the body has.
 func (s *bodySchema) judgeParts(at string, value any) string {
 	switch value := value.(type) {
 	case []any:
@@ -274,7 +275,7 @@ func (s *bodySchema) judgeText(text string) string {
 	case s.Format == "date-time" && new(time.Time).UnmarshalText([]byte(text)) != nil:
 		return "is no date-time, as 2026-01-31T12:00:00Z is"
 	default:
-		return outside("characters", utf8.RuneCountInString(text), s.MinLength, s.MaxLength)
+		return countFault("characters", utf8.RuneCountInString(text), s.MinLength, s.MaxLength)
 	}
 }
 
@@ -289,7 +290,7 @@ func (s *bodySchema) judgeNumber(n json.Number) string {
 	}
 }
 
-func outside(of string, n int, least, most *int) string {
+func countFault(of string, n int, least, most *int) string {
 	switch {
 	case least != nil && n < *least:
 		return fmt.Sprintf("has fewer than %d %s", *least, of)
@@ -300,7 +301,7 @@ func outside(of string, n int, least, most *int) string {
 	}
 }
 
-func isOf(name string, value any) bool {
+func hasType(name string, value any) bool {
 	switch value := value.(type) {
 	case nil:
 		return name == "null"
@@ -317,7 +318,7 @@ func isOf(name string, value any) bool {
 	}
 }
 
-// sameValue compares numbers by their value.
+// sameValue compares numbers by value.
 func sameValue(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:
@@ -332,7 +333,7 @@ func sameValue(a, b any) bool {
 	default:
 		switch b.(type) {
 		case []any, map[string]any:
-			return false // which cannot be compared
+			return false // not comparable with ==
 		}
 		return a == b
 	}
@@ -343,7 +344,7 @@ var (
 	errNumber = errors.New("it has a number with too many digits, or beyond 1e308")
 )
 
-// decodeExactly keeps the digits of numbers, and refuses those that take long to judge.
+// decodeExactly keeps the digits of numbers and refuses numbers that are expensive to compare.
 func decodeExactly(text []byte) (value any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -380,7 +381,7 @@ func numberFits(n json.Number) bool {
 	return err == nil && power <= 400 && len(n) <= 1000 && tooLarge == nil
 }
 
-// exact is the value of a number that fits.
+// exact returns the value of a number that passed numberFits.
 func exact(n json.Number) *big.Rat {
 	r, ok := new(big.Rat).SetString(string(n))
 	if !ok {

@@ -2,7 +2,7 @@ package runlane
 
 import "slices"
 
-// Status is where a run stands.
+// Status is the state of a run.
 type Status string
 
 // The statuses of a run.
@@ -13,12 +13,12 @@ const (
 	StatusScheduled Status = "scheduled"
 	// StatusRunning is owned by a worker under a lease.
 	StatusRunning Status = "running"
-	// StatusCancellationRequested still runs; its owner was asked to stop, and maintenance ends it when the lease is
+	// StatusCancellationRequested still runs. Its owner was asked to stop; maintenance ends the run once the lease is
 	// over.
 	StatusCancellationRequested Status = "cancellation_requested"
 	// StatusRetrying failed and waits for its next attempt.
 	StatusRetrying Status = "retrying"
-	// StatusReleased waits because its handler asked to, which is no failure.
+	// StatusReleased waits because its handler asked to; this is not a failure.
 	StatusReleased Status = "released"
 	// StatusSucceeded is the terminal success.
 	StatusSucceeded Status = "succeeded"
@@ -28,7 +28,7 @@ const (
 	StatusCancelled Status = "cancelled"
 )
 
-// Statuses lists every status this version knows, active ones first.
+// Statuses lists every status known to this version, active ones first.
 func Statuses() []Status {
 	return []Status{
 		StatusQueued, StatusScheduled, StatusRunning, StatusCancellationRequested, StatusRetrying, StatusReleased,
@@ -36,16 +36,16 @@ func Statuses() []Status {
 	}
 }
 
-// phase groups statuses that behave alike. Code asks for the phase where it need not distinguish statuses: a new status
-// is then a constant, a row in each of the two lists of this file, and an event that leads to it.
+// phase groups statuses that behave alike. Code asks for the phase unless it must distinguish statuses, so a new status
+// needs only a constant, a row in each of the two lists of this file, and an event that leads to it.
 type phase byte
 
 const (
-	phaseUnknown   phase = iota // of a newer version: nothing that this one may touch
+	phaseUnknown   phase = iota // from a newer version; leave the run alone
 	phaseQueued                 // due since RunAt, or since its last event
 	phaseWaiting                // due at RunAt
 	phaseOwned                  // a worker has it under a lease
-	phaseSucceeded              // these three never change again
+	phaseSucceeded              // the last three are terminal
 	phaseFailed
 	phaseCancelled
 )
@@ -69,12 +69,11 @@ func (s Status) phase() phase {
 	}
 }
 
-// Terminal reports whether no later event can change the run; rerun and manual retry make new runs.
+// Terminal reports whether the run can no longer change. Rerun and manual retry make new runs.
 func (s Status) Terminal() bool { return s.End() != "" }
 
-// End is what a terminal status counts as for those who wait for the end of a run: StatusSucceeded, StatusFailed or
-// StatusCancelled, and "" for every other status. Results of calls, nodes of flows, exit codes and colors go by it, so
-// that a terminal status that is added says here what it counts as.
+// End maps a terminal status to StatusSucceeded, StatusFailed or StatusCancelled, and every other status to "". Results
+// of calls, nodes of flows, exit codes and colors go by it, so a new terminal status is classified here only.
 func (s Status) End() Status {
 	switch s.phase() {
 	case phaseSucceeded:
@@ -88,31 +87,32 @@ func (s Status) End() Status {
 	}
 }
 
-// TerminalStatuses lists the statuses of [Statuses] that are terminal.
+// TerminalStatuses lists the terminal ones of [Statuses].
 func TerminalStatuses() []Status { return slices.DeleteFunc(Statuses(), Status.Active) }
 
-// Active reports whether the run can still change. The unknown status of a newer writer is active.
+// Active reports whether the run can still change. An unknown status of a newer writer is active.
 func (s Status) Active() bool { return !s.Terminal() }
 
 // Waiting reports whether the run waits for Run.RunAt: scheduled, retrying or released.
 func (s Status) Waiting() bool { return s.phase() == phaseWaiting }
 
-// Owned reports whether a worker has the run under a lease: running, also after its cancellation was requested.
+// Owned reports whether a worker holds the run under a lease: running, or still running after a cancellation request.
 func (s Status) Owned() bool { return s.phase() == phaseOwned }
 
 // Known reports whether this version knows the status.
 func (s Status) Known() bool { return s.phase() != phaseUnknown }
 
-// RunnableSince chooses, of the instants of a run, the one from which a worker may take it. T is the type in which a
-// storage keeps instants; none is its value for "no instant":
+// RunnableSince returns the instant from which a worker may take a run. T is the storage's type of an instant; none is
+// its value for "no instant":
 //
-//	the run                   may be taken from
-//	is queued                 runAt, or updatedAt where runAt is none
-//	is waiting                runAt
-//	is running                leaseEnd
-//	was asked to stop, ended  never: ok is false, as for a status of a newer version
+//	the run                              may be taken from
+//	is queued                            runAt, or updatedAt if runAt is none
+//	is waiting                           runAt
+//	is running                           leaseEnd
+//	was asked to stop, has ended         never: ok is false
+//	has a status of a newer version      never: ok is false
 //
-// The rule is written nowhere else. [Run.RunnableAt] applies it to a run.
+// This is the only place for this rule. [Run.RunnableAt] applies it to a run.
 func RunnableSince[T comparable](s Status, updatedAt, runAt, leaseEnd, none T) (since T, ok bool) {
 	switch {
 	case s == StatusQueued && runAt == none:
@@ -126,14 +126,14 @@ func RunnableSince[T comparable](s Status, updatedAt, runAt, leaseEnd, none T) (
 	}
 }
 
-// AttemptStatus is the outcome of one attempt. It is derived from a run's events and never stored.
+// AttemptStatus is the outcome of one attempt. It is derived from the run's events and never stored.
 type AttemptStatus string
 
 // The statuses of an attempt.
 const (
-	// AttemptRunning has started and has no outcome yet.
+	// AttemptRunning has no outcome yet.
 	AttemptRunning AttemptStatus = "running"
-	// AttemptSucceeded ended the run well.
+	// AttemptSucceeded ended the run successfully.
 	AttemptSucceeded AttemptStatus = "succeeded"
 	// AttemptFailed ended the run with a failure.
 	AttemptFailed AttemptStatus = "failed"

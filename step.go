@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// Step does remembered work: once fn has succeeded, later attempts of the run get its recorded result and do not call
-// it again. What fails is not recorded: its error is returned as it is, and the work is tried again when Step is called
-// again, by the same attempt or the next one.
+// Step does remembered work: once fn has succeeded, later attempts of the run get the recorded result without calling
+// fn. A failure is not recorded: Step returns fn's error unchanged, and the next call of Step, in this attempt or a
+// later one, tries again.
 //
-// A result is recorded when fn has returned, so fn runs at least once, like a handler: give effects a key. It is JSON,
-// as large as a payload may be; what Step returns has passed it, in the first attempt too.
+// The result is recorded after fn returns, so fn runs at least once, like a handler: give its effects a key. Results
+// are JSON, with the size limit of payloads. Step always returns the decoded JSON, in the first attempt too.
 //
-// name is the identity of the work for the life of the run, also over deployments: steps may be added, removed and
-// reordered. In a loop each round has its own name. A name that is used twice in an attempt is [ErrValidationFailed],
-// and so are a step within a step, a name that an earlier attempt used for another kind of call, and a recorded result
-// that another type gave and that R cannot hold.
+// name identifies the work for the life of the run, across deployments: steps may be added, removed and reordered. In a
+// loop each round needs its own name. These are [ErrValidationFailed]: a name used twice in an attempt, a step within a
+// step, a name that an earlier attempt used for another kind of call, and a recorded result of another type that R
+// cannot hold.
 //
-// The context of fn also ends with the attempt. Steps may be called from several goroutines. On &Attempt{} fn is called
-// and nothing is remembered. A storage that keeps no records is [ErrCapabilityUnsupported].
+// fn's context also ends with the attempt. Steps may be called from several goroutines. On &Attempt{}, fn is called and
+// nothing is remembered. A storage without records returns [ErrCapabilityUnsupported].
 func Step[R any](ctx context.Context, a *Attempt, name string, fn func(ctx context.Context) (R, error)) (R, error) {
 	var zero R
 	t := reflect.TypeFor[R]()
@@ -53,15 +53,15 @@ func (a *Attempt) Do(ctx context.Context, name string, fn func(ctx context.Conte
 }
 
 // Sleep returns nil once d has passed since the run first called it under this name. Until then its error is a
-// suspension ([Suspended]): return it as it is, and the handler is called again from its beginning when the time has
-// come; no worker waits meanwhile. The moment is recorded, so that no other attempt begins the pause anew, whatever it
-// passes as d; an operator's resumption ends the pause. A pause of a second or less is slept by the attempt itself.
+// suspension ([Suspended]): return it unchanged, and the handler runs again from its beginning at that time; no worker
+// waits meanwhile. The end is recorded, so later attempts do not restart the pause, whatever d they pass; an operator's
+// resumption ends it. The attempt itself sleeps through a pause of a second or less.
 //
-// d is at most [MaxReleaseDelay]; 0 and less is no pause. Names follow the rules of [Step], and a sleep within a step
-// is [ErrValidationFailed]. On DynamoDB a pause of more than 15 minutes ends with the tick that follows, elsewhere at
-// its millisecond. On &Attempt{} every pause suspends.
+// d is at most [MaxReleaseDelay]; 0 or less is no pause. Names follow the rules of [Step], and a sleep within a step is
+// [ErrValidationFailed]. On DynamoDB a pause of more than 15 minutes ends with the next tick, elsewhere on the
+// millisecond. On &Attempt{} every pause suspends.
 func (a *Attempt) Sleep(ctx context.Context, name string, d time.Duration) error {
-	if err := a.outside(ctx, name); err != nil {
+	if err := a.refuseWithinStep(ctx, name); err != nil {
 		return err
 	}
 	if a.host.Steps != nil {
@@ -74,8 +74,8 @@ func (a *Attempt) Sleep(ctx context.Context, name string, d time.Duration) error
 	return &ReleaseError{Reason: "sleeps: " + name, Waiting: &Waiting{For: []WaitingFor{WaitingTime}, Until: until}}
 }
 
-// Snapshot keeps v under a name as it is now, for later attempts and for operators ([Attempt.Snapshots]). An attempt
-// that comes here again keeps the first. Names follow the rules of [Step], and v is encoded as a result.
+// Snapshot keeps the current value of v under a name, for later attempts and for operators ([Attempt.Snapshots]). Later
+// attempts keep the first value. Names follow the rules of [Step]; v is encoded like a result.
 func (a *Attempt) Snapshot(ctx context.Context, name string, v any) error {
 	if a.host.Steps == nil {
 		_, err := encodeResult(name, v)
@@ -88,7 +88,7 @@ func (a *Attempt) Snapshot(ctx context.Context, name string, v any) error {
 	return err
 }
 
-// Snapshots returns what [Attempt.Snapshot] kept in this run, the latest first.
+// Snapshots returns the run's records of [Attempt.Snapshot], latest first.
 func (a *Attempt) Snapshots(ctx context.Context) ([]StepRecord, error) {
 	if a.host.Steps == nil {
 		return nil, nil
@@ -96,10 +96,10 @@ func (a *Attempt) Snapshots(ctx context.Context) ([]StepRecord, error) {
 	return a.host.Steps.Snapshots(ctx)
 }
 
-// Began returns the version of the task ([TaskOptions].Version) that the run began with: that of the first attempt that
-// remembered anything, 0 if its code had none. A handler that has changed asks it, and goes on with a run in the way in
-// which it began. An error is one of reading or keeping records, or the suspension of a run that a higher version has
-// gone on with: return it. On &Attempt{} it is 0.
+// Began returns the task version ([TaskOptions].Version) with which the run began: the version of the first attempt
+// that remembered anything, 0 without one. A changed handler uses it to continue older runs in the old way. Return its
+// errors: they come from reading or writing records, or suspend a run that a higher version has continued. On
+// &Attempt{} it is 0.
 func (a *Attempt) Began(ctx context.Context) (int, error) {
 	if a.host.Steps == nil {
 		return 0, nil
@@ -107,10 +107,10 @@ func (a *Attempt) Began(ctx context.Context) (int, error) {
 	return a.host.Steps.Began(ctx)
 }
 
-// Checkpoint remembers how far a loop has come, in the place of the last value of that name; the next attempt reads it
-// with [Attempt.Restore]. Call it as often as you like: values are written at most once a second, and when the attempt
-// ends, however it ends. A process that dies loses those of its last second. An error of the storage concerns this call
-// alone. On &Attempt{} it does nothing.
+// Checkpoint remembers the progress of a loop and replaces the last value of that name; the next attempt reads it with
+// [Attempt.Restore]. Call it as often as you like: values are written at most once a second, and at the end of the
+// attempt, however it ends. A process that dies loses the values of its last second. A storage error affects only this
+// call. On &Attempt{} it does nothing.
 func (a *Attempt) Checkpoint(ctx context.Context, name string, v any) error {
 	result, err := encodeResult(name, v)
 	if err != nil || a.host.Steps == nil {
@@ -120,8 +120,8 @@ func (a *Attempt) Checkpoint(ctx context.Context, name string, v any) error {
 	return a.host.Steps.Checkpoint(ctx, call, result)
 }
 
-// Restore reads the last checkpoint of that name into v, a pointer: of an earlier attempt, or of this one. Without one
-// it returns false and leaves v alone. A value that v cannot hold is [ErrValidationFailed].
+// Restore reads the last checkpoint of that name, from an earlier attempt or this one, into v, a pointer. Without one
+// it returns false and does not change v. A value that v cannot hold is [ErrValidationFailed].
 func (a *Attempt) Restore(ctx context.Context, name string, v any) (found bool, err error) {
 	if a.host.Steps == nil {
 		return false, nil
@@ -137,33 +137,33 @@ func (a *Attempt) Restore(ctx context.Context, name string, v any) (found bool, 
 	return true, fillResult(record, typeText(target.Type().Elem()), v)
 }
 
-// StepHost remembers for an attempt. It is for runtimes and test helpers.
+// StepHost keeps the records of an attempt. It is for runtimes and test helpers.
 type StepHost interface {
-	// Remember returns the record of the call's name. Without one it does the work and records its result.
+	// Remember returns the record with the call's name. Without one it does the work and records its result.
 	Remember(ctx context.Context, call StepCall, work StepWork) (*StepRecord, error)
-	// Sleep returns nil once the time since its first call is over.
+	// Sleep returns nil once d has passed since its first call.
 	Sleep(ctx context.Context, name string, d time.Duration) error
-	// Checkpoint records a result in the place of the last one of that name.
+	// Checkpoint records a result and replaces the last one of that name.
 	Checkpoint(ctx context.Context, call StepCall, result json.RawMessage) error
-	// Restore returns the last checkpoint of the name, nil without one.
+	// Restore returns the last checkpoint of the name, or nil.
 	Restore(ctx context.Context, name string) (*StepRecord, error)
-	// Snapshots are the run's, the latest first.
+	// Snapshots returns the run's snapshots, latest first.
 	Snapshots(ctx context.Context) ([]StepRecord, error)
-	// Began is the version of the task that the run began with.
+	// Began returns the task version with which the run began.
 	Began(ctx context.Context) (int, error)
 }
 
-// StepWork is what a step does: it returns the result to record.
+// StepWork does the work of a step and returns the result to record.
 type StepWork func(ctx context.Context) (json.RawMessage, error)
 
-// StepCall is what an attempt asks to be remembered.
+// StepCall is an attempt's request to remember work.
 type StepCall struct {
 	Name string
 	Kind StepKind
 	Type string // Go's name of the result's type
 }
 
-// within is the step that a context belongs to.
+// within identifies the step to which a context belongs.
 type within struct {
 	attempt *Attempt
 	name    string
@@ -171,8 +171,8 @@ type within struct {
 
 type stepKey struct{}
 
-// outside refuses what stands within a step of the same attempt.
-func (a *Attempt) outside(ctx context.Context, name string) error {
+// refuseWithinStep rejects calls within a step of the same attempt.
+func (a *Attempt) refuseWithinStep(ctx context.Context, name string) error {
 	if outer, ok := ctx.Value(stepKey{}).(within); ok && outer.attempt == a {
 		return stepInvalid(name, "call one after the other, or let one step do all of it",
 			"is called within step %q", outer.name)
@@ -181,7 +181,7 @@ func (a *Attempt) outside(ctx context.Context, name string) error {
 }
 
 func (a *Attempt) remember(ctx context.Context, call StepCall, work StepWork) (*StepRecord, error) {
-	if err := a.outside(ctx, call.Name); err != nil {
+	if err := a.refuseWithinStep(ctx, call.Name); err != nil {
 		return nil, err
 	}
 	inside := func(ctx context.Context) (json.RawMessage, error) {
@@ -200,7 +200,7 @@ func (a *Attempt) remember(ctx context.Context, call StepCall, work StepWork) (*
 	return &StepRecord{Name: call.Name, Kind: call.Kind, Type: call.Type, Result: result}, nil
 }
 
-// ValidateStepName checks the name of a record: 1 to [MaxStepNameBytes] bytes of printable text. A bad one is
+// ValidateStepName checks the name of a record: 1 to [MaxStepNameBytes] bytes of printable text. The error is
 // [ErrValidationFailed].
 func ValidateStepName(name string) error {
 	fault := textFault(name, -1)
@@ -228,7 +228,7 @@ func stepInvalid(name, hint, format string, args ...any) error {
 	}
 }
 
-// typeText is Go's name of a type, as a record keeps it.
+// typeText returns Go's name of a type, cut for a record.
 func typeText(t reflect.Type) string {
 	if t == nil {
 		return ""
@@ -240,7 +240,7 @@ func typeText(t reflect.Type) string {
 	return text
 }
 
-// encodeResult survives a panic of the value's own encoding.
+// encodeResult recovers from a panic in v's own encoding.
 func encodeResult(name string, v any) (b json.RawMessage, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -263,8 +263,8 @@ func decodeResult[R any](record *StepRecord, typ string) (R, error) {
 	return v, nil
 }
 
-// fillResult decodes a record into v, a pointer. What a value of another type recorded is taken only where nothing is
-// lost: encoded again, it is the same JSON.
+// fillResult decodes a record into v, a pointer. A result recorded from another type is accepted only if nothing is
+// lost: encoded again it must be the same JSON.
 func fillResult(record *StepRecord, typ string, v any) (err error) {
 	if record.Fault != "" {
 		return &Error{
@@ -284,7 +284,7 @@ func fillResult(record *StepRecord, typ string, v any) (err error) {
 		}
 	}()
 	if err = json.Unmarshal(record.Result, v); err == nil && record.Type != typ && record.Type != "" {
-		err = sameWhenEncoded(record.Result, v)
+		err = checkRoundTrip(record.Result, v)
 	}
 	if err == nil {
 		return nil
@@ -298,9 +298,9 @@ func fillResult(record *StepRecord, typ string, v any) (err error) {
 	}
 }
 
-var errOtherJSON = errors.New("encoded again it is other JSON")
+var errOtherJSON = errors.New("encoded again, it is different JSON")
 
-func sameWhenEncoded(recorded json.RawMessage, v any) error {
+func checkRoundTrip(recorded json.RawMessage, v any) error {
 	again, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -315,7 +315,7 @@ func sameWhenEncoded(recorded json.RawMessage, v any) error {
 	return nil
 }
 
-// decodeNumbers keeps numbers as they are written.
+// decodeNumbers decodes b and keeps numbers in their original form.
 func decodeNumbers(b []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()

@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// WhileActive, as an idempotency TTL, frees the key as soon as the run is terminal.
+// WhileActive as an idempotency TTL frees the key as soon as the run is terminal.
 const WhileActive time.Duration = -1
 
-// Task is a durable name with a payload type. It has no handler: programs that only trigger do not link one.
+// Task is a durable name with a payload type. It has no handler, so programs that only trigger need not link one.
 //
-// Payloads are JSON by encoding/json, so a payload type controls its form with MarshalJSON and reads the forms of older
-// versions with UnmarshalJSON. Unknown fields are ignored. Task[json.RawMessage] keeps bytes exactly.
+// Payloads are encoded with encoding/json: a payload type controls its form with MarshalJSON and reads older forms with
+// UnmarshalJSON. Unknown fields are ignored. Task[json.RawMessage] keeps bytes exactly.
 type Task[P any] struct {
 	definition *Definition
 	options    TaskOptions[P]
 }
 
-// NewTask defines a task. P is inferred from the options, or given: NewTask[Welcome]("emails.welcome", nil).
+// NewTask defines a task. P is inferred from the options or given: NewTask[Welcome]("emails.welcome", nil).
 func NewTask[P any](id TaskID, options *TaskOptions[P]) *Task[P] {
 	t := &Task[P]{}
 	if options != nil {
@@ -37,17 +37,17 @@ func NewTask[P any](id TaskID, options *TaskOptions[P]) *Task[P] {
 	return t
 }
 
-// ID returns the task's id, by which it is stored, listed and filtered. A [Func] has it, too.
+// ID returns the task's ID, by which it is stored, listed and filtered.
 func (t *Task[P]) ID() TaskID { return t.definition.ID }
 
-// Definition returns the untyped part.
+// Definition returns the part that does not depend on P.
 func (t *Task[P]) Definition() *Definition { return t.definition }
 
 // Handle gives the task its handler. Method values carry dependencies: jobs.SendWelcome.Handle(mailer.SendWelcome).
 //
-// The handler runs at least once for every run, under a lease. nil succeeds, an error is retried as [Retry] says,
-// [Permanent] is not, [Release] waits without failing, [RetryAfter] chooses the delay. When its context ends,
-// context.Cause says why and the handler just returns ctx.Err(). A runtime does not open with a nil fn.
+// The handler runs at least once for every run, under a lease. Returning nil succeeds; an error is retried as [Retry]
+// says, [Permanent] is not retried, [RetryAfter] chooses the delay, and [Release] waits without failing. When ctx ends,
+// context.Cause gives the reason and the handler just returns ctx.Err(). A runtime does not open with a nil fn.
 func (t *Task[P]) Handle(fn func(ctx context.Context, a *Attempt, payload P) error) Handler {
 	if fn == nil {
 		return Handler{Task: t.definition}
@@ -64,12 +64,12 @@ func (t *Task[P]) Handle(fn func(ctx context.Context, a *Attempt, payload P) err
 	}
 }
 
-// Decode reads a stored payload, for example of a run that an operator inspects. A payload that does not decode is
-// [ErrValidationFailed]; in an attempt, that is a failure, which is retried as [Retry] says.
+// Decode reads a stored payload, for example of a run that an operator inspects. If it does not decode, the error is
+// [ErrValidationFailed]; in an attempt this is a failure, retried as [Retry] says.
 func (t *Task[P]) Decode(payload []byte) (P, error) {
 	var p P
 	if raw, ok := any(&p).(*json.RawMessage); ok {
-		*raw = bytes.Clone(payload) // json.Unmarshal would drop the space around it
+		*raw = bytes.Clone(payload) // json.Unmarshal would drop surrounding space
 		return p, nil
 	}
 	if err := json.Unmarshal(payload, &p); err != nil {
@@ -83,7 +83,7 @@ func (t *Task[P]) Decode(payload []byte) (P, error) {
 	return p, nil
 }
 
-// With pairs the task with a payload. It is encoded when the call is triggered; an error surfaces there.
+// With pairs the task with a payload. The payload is encoded when the call is triggered, and errors surface there.
 func (t *Task[P]) With(payload P) Call {
 	return Call{Task: t.definition, prepare: func() (Prepared, error) { return t.prepare(payload) }}
 }
@@ -100,7 +100,7 @@ func (t *Task[P]) prepare(payload P) (Prepared, error) {
 	return p, nil
 }
 
-// computeEncoded is for calls that have the payload only as it is stored.
+// computeEncoded applies the key functions when only the encoded payload is known.
 func (t *Task[P]) computeEncoded(p *Prepared) error {
 	payload, err := t.Decode(p.Payload)
 	if err != nil {
@@ -131,8 +131,8 @@ func (t *Task[P]) compute(p *Prepared, payload P) error {
 	return nil
 }
 
-// encodePayload leaves <, > and & alone and passes valid json.RawMessage through byte for byte: json.Marshal would
-// rewrite both. what is payload or output.
+// encodePayload keeps <, > and & unescaped and passes valid json.RawMessage through byte for byte; json.Marshal would
+// rewrite both. what is "payload" or "output".
 func encodePayload(what string, payload any) (json.RawMessage, error) {
 	b, err := json.RawMessage(nil), error(nil)
 	if raw, ok := payload.(json.RawMessage); ok {
@@ -144,7 +144,7 @@ func encodePayload(what string, payload any) (json.RawMessage, error) {
 		return nil, &Error{
 			Code:    ErrValidationFailed,
 			Message: fmt.Sprintf("%s of type %T does not encode as JSON", what, payload),
-			Hint:    "use a type that encoding/json takes; the cause says what it does not",
+			Hint:    "use a type that encoding/json can encode; see the cause",
 			Cause:   err,
 		}
 	}
@@ -158,7 +158,7 @@ func encodePayload(what string, payload any) (json.RawMessage, error) {
 	return b, nil
 }
 
-// invalidJSON tells the position of the fault and quotes nothing: payloads must not appear in errors.
+// invalidJSON gives the position of the fault and quotes nothing, because errors must not contain payloads.
 func invalidJSON(what string, b []byte) error {
 	e := &Error{Code: ErrValidationFailed, Message: what + " is not valid JSON", Hint: "pass one complete JSON value"}
 	var v any
@@ -168,25 +168,24 @@ func invalidJSON(what string, b []byte) error {
 	return e
 }
 
-// Handler is a task that can execute here. Build one with [Task.Handle]; tools may build one by hand.
+// Handler is a task with its code. Build one with [Task.Handle]; tools may build one by hand.
 type Handler struct {
 	Task    *Definition
 	Execute func(ctx context.Context, a *Attempt, payload []byte) error
-	// Accepts reports whether this process can execute a run with the payload. Other runs are left to other processes,
-	// as those of a task without a handler are: nothing is written. nil accepts all. It must be quick, since it is
-	// asked before each attempt.
+	// Accepts reports whether this process can execute a run with this payload. nil accepts all. Rejected runs are left
+	// to other processes, like runs of a task without a handler: nothing is written. It runs before each attempt, so it
+	// must be quick.
 	Accepts func(payload []byte) bool
 }
 
-// Call is a task with a payload, not yet a run.
+// Call is a task with a payload, before it becomes a run.
 type Call struct {
 	Task    *Definition
 	prepare func() (Prepared, error)
 }
 
-// NewRawCall pairs a definition with an encoded payload, for command lines and HTTP endpoints. Its run is the same as
-// that of [Task.With] with this payload. The payload of a task with key functions has to decode, because they are
-// applied to it.
+// NewRawCall pairs a definition with an encoded payload, for command lines and HTTP endpoints. It makes the same run as
+// [Task.With] with this payload. If the task has key functions, the payload must decode.
 func NewRawCall(task *Definition, payload json.RawMessage) Call {
 	return Call{Task: task, prepare: func() (Prepared, error) {
 		b, err := encodePayload("payload", payload)
@@ -214,8 +213,8 @@ type Prepared struct {
 }
 
 // Prepare encodes the payload and computes the keys. Errors are [ErrValidationFailed], or [ErrConfigurationInvalid] for
-// a bad definition. A panic of a key function or of the payload's own encoding is [ErrValidationFailed] too, with its
-// stack among the details: it concerns this call and no other.
+// a bad definition. A panic in a key function or in the payload's encoding becomes [ErrValidationFailed] with the stack
+// in its meta.
 func (c Call) Prepare() (p Prepared, err error) {
 	if c.prepare == nil || c.Task == nil {
 		return Prepared{}, &Error{Code: ErrValidationFailed, Message: "empty call", Hint: "build calls with Task.With"}
@@ -236,8 +235,8 @@ func (c Call) Prepare() (p Prepared, err error) {
 	return c.prepare()
 }
 
-// recovered is the error for a panic of the application's code. Only the text of a Go runtime error is included: other
-// values may quote user data.
+// recovered returns the error for a panic of application code. It includes only the text of Go runtime errors, because
+// other values may quote user data.
 func recovered(message, hint string, value any) *Error {
 	e := &Error{
 		Code:    ErrValidationFailed,

@@ -8,72 +8,71 @@ import (
 	"time"
 )
 
-// The rules of a task in their three forms: as its program writes them, without the type of its payload, and as other
-// programs read them. A new one is a field of each, copied in definition, Record and Definition.
+// The rules of a task have three forms: TaskOptions in its program, Definition without the payload type, TaskRecord for
+// other programs. A new rule is a field of each, copied in definition, Record and Definition.
 
-// TaskOptions are the rules of a task. nil means all defaults. A key function that is nil, or returns "" for a payload,
-// means no key.
+// TaskOptions are the rules of a task. nil means all defaults. A nil key function, or one that returns "", means no
+// key.
 type TaskOptions[P any] struct {
-	// ConcurrencyKey partitions a bounded queue. Without one, runs share the queue's one partition.
+	// ConcurrencyKey partitions a bounded queue. Runs without a key share one partition.
 	ConcurrencyKey func(P) string
 
-	// ErrorMessages keeps the text of any error a handler returns in the run's failure record. By default, on a lane
-	// that other processes share, only texts of *Error are kept and others read "Task failed.", because foreign errors
-	// may quote payloads or credentials; the log has them, unless core.Options.HideErrorTexts is set.
+	// ErrorMessages keeps the text of any handler error in the run's failure record. By default, on a lane shared with
+	// other processes, only texts of *Error are kept and others become "Task failed.", because they may quote payloads
+	// or credentials. The log has the text, unless core.Options.HideErrorTexts is set.
 	ErrorMessages bool
 
 	// IdempotencyKey makes a second trigger with the same key return the first run.
 	IdempotencyKey func(P) string
 
-	// IdempotencyTTL is how long the key stays with its run, counted from creation. 0 means DefaultIdempotencyTTL,
-	// WhileActive frees it when the run ends.
+	// IdempotencyTTL is how long the key stays with its run, counted from creation. 0 means DefaultIdempotencyTTL;
+	// WhileActive frees the key when the run ends.
 	IdempotencyTTL time.Duration
 
-	// Queue is where runs wait. The zero value means DefaultQueue.
+	// Queue of the runs. The zero value means DefaultQueue.
 	Queue Queue
 
-	// Retry is what follows a failure. The zero value means one attempt.
+	// Retry applies after a failure. The zero value means one attempt.
 	Retry Retry
 
 	// SingletonKey admits one active run per key.
 	SingletonKey func(P) string
 
-	// Timeout bounds one attempt. 0 means none (in Lambda the invocation's deadline holds anyway).
+	// Timeout bounds one attempt. 0 means none (in Lambda the invocation's deadline applies anyway).
 	Timeout time.Duration
 
-	// Version is that of the task's code, for runs that remember and wait. Raise it with a change that runs which have
-	// begun cannot take, and let the handler ask [Attempt.Began]. A program of a lower version leaves runs alone that a
-	// higher one has gone on with. 0 is what code without a version has; runs pay nothing then.
+	// Version of the task's code, for runs that remember and wait. Raise it with a change that breaks runs already
+	// begun, and let the handler check [Attempt.Began]. A program with a lower version leaves alone runs that a higher
+	// one has continued. 0 means no version, at no cost.
 	Version int
 }
 
-// Definition is the part of a task that does not depend on its payload type: what operators see and tools list.
+// Definition is the part of a task that does not depend on its payload type. Operators and tools see this.
 type Definition struct {
 	ID            TaskID
 	ErrorMessages bool
-	// IdempotencyTTL is how long a key stays with its run, or WhileActive. 0, where no NewTask made the definition,
-	// means DefaultIdempotencyTTL.
+	// IdempotencyTTL is how long a key stays with its run, or WhileActive. In a definition not made by NewTask, 0 means
+	// DefaultIdempotencyTTL.
 	IdempotencyTTL time.Duration
-	// Keys are those that the task computes from its payload.
+	// Keys computed from the payload.
 	Keys    TaskKeys
 	Queue   Queue
 	Retry   Retry
 	Timeout time.Duration
 	Version int
 
-	keys func(p *Prepared) error // computes the keys from an encoded payload; nil for a task without key functions
+	keys func(p *Prepared) error // applied to an encoded payload; nil without key functions
 	err  error
 }
 
-// TaskKeys tells which key functions a task has.
+// TaskKeys lists the key functions that a task has.
 type TaskKeys struct{ Concurrency, Idempotency, Singleton bool }
 
-// Any reports whether there is one.
+// Any reports whether the task has a key function.
 func (k TaskKeys) Any() bool { return k != TaskKeys{} }
 
-// Err reports what is wrong with the definition, as [ErrConfigurationInvalid]; core.Open and Trigger return it.
-// [NewTask] itself never panics, so a bad definition in a shared package cannot kill a program that never uses the
-// task.
+// Err returns [ErrConfigurationInvalid] if the definition is invalid; core.Open and Trigger return it. [NewTask] never
+// panics, so a bad definition in a shared package cannot break a program that never uses the task.
 func (d *Definition) Err() error { return d.err }
 
 func (o *TaskOptions[P]) definition(id TaskID) *Definition {
@@ -101,7 +100,7 @@ func (o *TaskOptions[P]) definition(id TaskID) *Definition {
 	return d
 }
 
-// validate finds everything that is wrong at once.
+// validate reports all faults at once.
 func (d *Definition) validate() error {
 	faults := []error{d.ID.Validate(), d.Queue.Validate(), d.Retry.Validate()}
 	if d.Timeout < 0 {
@@ -132,7 +131,7 @@ func (d *Definition) validate() error {
 	var texts []string
 	for _, fault := range faults {
 		if e, ok := errors.AsType[*Error](fault); ok {
-			texts = append(texts, fmt.Sprintf("%s (%s)", e.Message, e.Hint)) // its code is no news
+			texts = append(texts, fmt.Sprintf("%s (%s)", e.Message, e.Hint))
 		}
 	}
 	return &Error{
@@ -143,34 +142,34 @@ func (d *Definition) validate() error {
 	}
 }
 
-// TaskRecord describes a task to programs that do not have its code: all that a trigger needs to make the same run as
-// the task's own program, and what operators want to see.
+// TaskRecord describes a task to programs without its code: enough for a trigger to make the same run as the task's own
+// program, and details for operators.
 type TaskRecord struct {
-	// ID is the task's.
+	// ID of the task.
 	ID TaskID
-	// Queue is where its runs wait, with its policy.
+	// Queue of its runs, with the queue's policy.
 	Queue Queue
-	// IdempotencyTTL is more than 0, or WhileActive.
+	// IdempotencyTTL is positive, or WhileActive.
 	IdempotencyTTL time.Duration
-	// Keys are those that the task computes from its payload.
+	// Keys computed from the payload.
 	Keys TaskKeys
 
 	// MaxAttempts is 1 or more.
 	MaxAttempts int
-	// Backoff describes it in words, at most lane.MaxBackoffText bytes. "" where there is no second attempt.
+	// Backoff describes the delays in words, in at most lane.MaxBackoffText bytes. "" if there is no second attempt.
 	Backoff string
-	// Timeout is that of an attempt, 0 for none.
+	// Timeout of an attempt, 0 for none.
 	Timeout time.Duration
-	// ErrorMessages says that failures keep the text of any error.
+	// ErrorMessages: failures keep the text of any error.
 	ErrorMessages bool
-	// Version is that of the task's code, 0 for none.
+	// Version of the task's code, 0 for none.
 	Version int `json:",omitempty"`
 
 	// SeenAt is when a tick stored the record, by that process's clock.
 	SeenAt time.Time
 }
 
-// Record is what other programs may know of the task, seen at an instant. The caller fills in Backoff.
+// Record returns the task's description for other programs. The caller fills in Backoff.
 func (d *Definition) Record(seen time.Time) TaskRecord {
 	r := TaskRecord{
 		ID:             d.ID,
@@ -183,15 +182,15 @@ func (d *Definition) Record(seen time.Time) TaskRecord {
 		Version:        d.Version,
 		SeenAt:         seen,
 	}
-	if r.IdempotencyTTL == 0 { // of a definition that no NewTask made
+	if r.IdempotencyTTL == 0 { // the definition was not made by NewTask
 		r.IdempotencyTTL = DefaultIdempotencyTTL
 	}
 	return r
 }
 
 // Definition lets a program without the task's code trigger it. With [NewRawCall] it makes the same run as the task's
-// own program, but the caller has to give the keys that the task computes (Keys). It has no backoff: only the task's
-// own program uses that.
+// own program, except that the caller must pass the computed keys (Keys). It has no backoff, which only the task's own
+// program uses.
 func (r TaskRecord) Definition() *Definition {
 	o := &TaskOptions[json.RawMessage]{
 		ErrorMessages:  r.ErrorMessages,
@@ -204,7 +203,7 @@ func (r TaskRecord) Definition() *Definition {
 	return o.definition(r.ID)
 }
 
-// Same reports whether two records describe the same definition, whenever they were seen.
+// Same reports whether two records describe the same definition. SeenAt is ignored.
 func (r TaskRecord) Same(other TaskRecord) bool {
 	r.SeenAt, other.SeenAt = time.Time{}, time.Time{}
 	return r == other

@@ -8,43 +8,44 @@ import (
 // TriggerOptions override a task's rules for one run. nil means none.
 type TriggerOptions struct {
 	Actor          Actor             // the zero value means SystemActor
-	ConcurrencyKey string            // "" means what the task computes
-	Deferred       bool              // commit only: the wakeup is left to the relay, or to the tick where none runs
-	Delay          time.Duration     // or RunAt; both is ErrValidationFailed
-	IdempotencyKey string            // "" means what the task computes
+	ConcurrencyKey string            // "" means the task's
+	Deferred       bool              // commit only and leave the wakeup to the relay, or without one to the tick
+	Delay          time.Duration     // or RunAt; setting both is ErrValidationFailed
+	IdempotencyKey string            // "" means the task's
 	IdempotencyTTL time.Duration     // 0 means the task's
 	Meta           map[string]string // with the trace carrier at most MaxMetaBytes
 	Queue          Queue             // the zero value means the task's
-	// a held singleton key returns its holder; never the run that is triggering: that is a conflict
+	// if the singleton key is held, return its holder; if the holder is the triggering run itself, that is still a
+	// conflict
 	ReturnActive bool
-	RunAt        time.Time // not before this instant, from 1970 to 2286; the past means at once
-	// "" means a generated one; one that exists returns its run when task and payload are equal
+	RunAt        time.Time // earliest start, from 1970 to 2286; the past means at once
+	// "" means a generated one; an existing ID returns its run if task and payload are equal
 	RunID         RunID
-	SingletonKey  string            // "" means what the task computes
-	StrictPayload bool              // an idempotent duplicate with another payload is ErrValidationFailed
-	TraceCarrier  map[string]string // for example a W3C traceparent; handed to the attempt
+	SingletonKey  string            // "" means the task's
+	StrictPayload bool              // a duplicate with a different payload is ErrValidationFailed
+	TraceCarrier  map[string]string // for example a W3C traceparent; passed to the attempt
 }
 
-// TriggerOutcome says whether the call made the run.
+// TriggerOutcome tells new runs from existing ones.
 type TriggerOutcome string
 
 // The outcomes of a trigger.
 const (
 	// TriggerCreated: the call made the run.
 	TriggerCreated TriggerOutcome = "created"
-	// TriggerReturnedExisting: a run with the same key (or id) was there already.
+	// TriggerReturnedExisting: a run with the same key or ID already existed.
 	TriggerReturnedExisting TriggerOutcome = "returned_existing"
 )
 
-// TriggerResult is a run that is durable now, made by this call or an earlier one.
+// TriggerResult is a durable run, made by this call or an earlier one.
 type TriggerResult struct {
 	Run            *Run
 	Outcome        TriggerOutcome
 	PayloadDiffers bool // only for TriggerReturnedExisting
 }
 
-// Triggerer starts runs. *core.Runtime does, *Attempt does (with lineage). Code that triggers depends on this and needs
-// no runtime in its tests.
+// Triggerer starts runs: *core.Runtime, or *Attempt with lineage. Code that triggers should depend on it, so that its
+// tests need no runtime.
 type Triggerer interface {
 	Trigger(ctx context.Context, call Call, options *TriggerOptions) (*TriggerResult, error)
 }

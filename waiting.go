@@ -9,56 +9,55 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
-// Bounds of what a run waits for.
+// Bounds of waits.
 const (
-	// MaxWaitNames bounds the names that one wait may have.
+	// MaxWaitNames bounds the names of one wait.
 	MaxWaitNames = 32
 	// MaxSignalNameBytes bounds the name of a signal.
 	MaxSignalNameBytes = 64
 	// MaxPromptBytes bounds the question of a wait for input.
 	MaxPromptBytes = 160
 
-	// keptWaitBytes bounds names and prompt of a wait as a run keeps it, and keptWaitNames its names: a run that waits
-	// stays as small as one that executes.
+	// keptWaitBytes bounds names and prompt of a wait stored with a run, and keptWaitNames the number of its names, so
+	// that a waiting run stays as small as an executing one.
 	keptWaitBytes = 200
 	keptWaitNames = 3
 )
 
-// Waiting is what a suspended run waits for. Whatever of For happens first ends the wait, and so does an operator's
-// resumption; after it the handler is called again from its beginning. It belongs to the run's last event: the next
-// event, whatever it is, ends it.
+// Waiting describes what a suspended run waits for. The first event of a kind in For ends the wait, and so does an
+// operator's resumption; the handler then runs again from its beginning. It belongs to the run's last event; any next
+// event ends it.
 type Waiting struct {
-	// For are the kinds, each once, in the order of [WaitingKinds].
+	// For lists the kinds, each once, in the order of [WaitingKinds].
 	For []WaitingFor `json:"for"`
-	// Names are those of the signals and of the calls. Empty where [WaitingAnything] is among the kinds.
+	// Names of the signals and calls. Empty if [WaitingAnything] is among the kinds.
 	Names []string `json:"names,omitempty"`
-	// All says that a signal of each name is needed, not of any.
+	// All: a signal of each name is needed, not of any.
 	All bool `json:"all,omitempty"`
-	// Need is how many ends of other runs are missing.
+	// Need is the number of other runs that must still end.
 	Need int `json:"need,omitempty"`
 	// Until is when the wait ends by itself. Zero: never.
 	Until time.Time `json:"until,omitzero"`
-	// Prompt is the question to a person; of a blocked run, what is to be done first.
+	// Prompt is the question to a person; for a blocked run, the operator's task.
 	Prompt string `json:"prompt,omitempty"`
-	// Questions are all prompts by their names, where several calls of the attempt have one; Prompt is the first of
-	// them. They are as long as the run has room for: the rest is cut off. [Waiting.Asks] has them in every case.
+	// Questions are all prompts, ordered by name, if several calls of the attempt have one; Prompt is the first of
+	// them. They are cut to the space that the run has for them. Use [Waiting.Asks] to read them.
 	Questions []Question `json:"questions,omitempty"`
-	// Schemas are the JSON Schemas of the signals' bodies, by their names, where they have some: [Signal.WithSchema].
+	// Schemas are JSON Schemas of signal bodies, by signal name; see [Signal.WithSchema].
 	Schemas map[string]json.RawMessage `json:"schemas,omitempty"`
 }
 
 // Question is the prompt of one of several waits.
 type Question struct {
-	// Name is the wait's: the signal's, where it waits for one. "" for what a blocked run asks for.
+	// Name of the wait; if it waits for one signal, the signal's name. "" for a blocked run.
 	Name string `json:"name,omitempty"`
 	// Prompt is the question.
 	Prompt string `json:"prompt"`
 }
 
-// WaitingFor is a kind of what a run waits for.
+// WaitingFor is a kind of wait.
 type WaitingFor string
 
 // The kinds.
@@ -67,7 +66,7 @@ const (
 	WaitingSignal WaitingFor = "signal"
 	// WaitingInput is a wait for a signal with a prompt: a person answers.
 	WaitingInput WaitingFor = "input"
-	// WaitingChildren ends when the runs that the run has called have ended.
+	// WaitingChildren ends when the runs called by this run have ended.
 	WaitingChildren WaitingFor = "children"
 	// WaitingEnds ends when other runs have ended.
 	WaitingEnds WaitingFor = "ends"
@@ -75,28 +74,28 @@ const (
 	WaitingTime WaitingFor = "time"
 	// WaitingBlocked ends when an operator resumes the run.
 	WaitingBlocked WaitingFor = "blocked"
-	// WaitingAnything ends with any signal and any call, also of names that are not listed: they were too many to keep.
+	// WaitingAnything ends with any signal and any call, also of names not listed, which were too many to keep.
 	WaitingAnything WaitingFor = "anything"
 )
 
-// WaitingKinds lists the kinds that this version knows.
+// WaitingKinds lists the kinds known to this version.
 func WaitingKinds() []WaitingFor {
 	return []WaitingFor{
 		WaitingSignal, WaitingInput, WaitingChildren, WaitingEnds, WaitingTime, WaitingBlocked, WaitingAnything,
 	}
 }
 
-// FarMoment is the instant at which a wait without a limit is due, in the year 2286: the last one with 13 digits of
+// FarMoment returns the due time of a wait without a limit, in the year 2286: the last instant with 13 digits of
 // milliseconds.
 func FarMoment() time.Time { return time.UnixMilli(9_999_999_999_999).UTC() }
 
-// Has reports whether kind is one of the kinds. A nil wait has none.
+// Has reports whether kind is in w.For. A nil wait has none.
 func (w *Waiting) Has(kind WaitingFor) bool { return w != nil && slices.Contains(w.For, kind) }
 
-// Timed reports a run that time alone moves on: one without a wait, or with a wait for nothing but a time.
+// Timed reports whether time alone continues the run: w is nil or waits only for a time.
 func (w *Waiting) Timed() bool { return w == nil || len(w.For) == 1 && w.For[0] == WaitingTime }
 
-// Due is when the wait ends by itself, [FarMoment] where it does not.
+// Due returns when the wait ends by itself, or [FarMoment].
 func (w *Waiting) Due() time.Time {
 	if w.Until.IsZero() {
 		return FarMoment()
@@ -104,7 +103,7 @@ func (w *Waiting) Due() time.Time {
 	return w.Until
 }
 
-// Clone shares nothing with w. A nil wait stays nil.
+// Clone returns a deep copy. A nil wait stays nil.
 func (w *Waiting) Clone() *Waiting {
 	if w == nil {
 		return nil
@@ -118,26 +117,26 @@ func (w *Waiting) Clone() *Waiting {
 	return &c
 }
 
-// Asks are the questions of the wait by their names: none, its Prompt, or Questions.
+// Asks returns the questions of the wait, ordered by name: Questions, else Prompt, else none.
 func (w *Waiting) Asks() []Question {
 	switch {
 	case w == nil:
 		return nil
 	case len(w.Questions) > 0 || w.Prompt == "":
-		return questionsInOrder(w.Questions)
+		return sortedQuestions(w.Questions)
 	default:
 		return []Question{{Prompt: w.Prompt}}
 	}
 }
 
-// questionsInOrder is a copy of the questions, by their names; those of one name stay as they are.
-func questionsInOrder(questions []Question) []Question {
+// sortedQuestions returns a copy ordered by name; equal names keep their order.
+func sortedQuestions(questions []Question) []Question {
 	ordered := slices.Clone(questions)
 	slices.SortStableFunc(ordered, func(a, b Question) int { return cmp.Compare(a.Name, b.Name) })
 	return ordered
 }
 
-// AtRest is the wait as storages keep it: sharing nothing with w, the time limit in whole milliseconds.
+// AtRest returns a deep copy in the form that storages keep: the time limit in whole milliseconds.
 func (w *Waiting) AtRest() *Waiting {
 	c := w.Clone()
 	if c != nil {
@@ -146,7 +145,7 @@ func (w *Waiting) AtRest() *Waiting {
 	return c
 }
 
-// Validate finds what makes a wait impossible: [ErrValidationFailed].
+// Validate returns [ErrValidationFailed] if the wait is impossible.
 func (w *Waiting) Validate() error {
 	fault := ""
 	switch unknown := slices.IndexFunc(w.For, func(k WaitingFor) bool { return !slices.Contains(WaitingKinds(), k) }); {
@@ -193,8 +192,8 @@ func (w *Waiting) Validate() error {
 	return w.checkSchemas()
 }
 
-// ValidateSignalName checks the name of a signal: 1 to [MaxSignalNameBytes] bytes of printable text without ':'. A bad
-// one is [ErrValidationFailed].
+// ValidateSignalName checks the name of a signal: 1 to [MaxSignalNameBytes] bytes of printable text without ':'. The
+// error is [ErrValidationFailed].
 func ValidateSignalName(name string) error {
 	fault := textFault(name, ':')
 	switch {
@@ -213,7 +212,8 @@ func ValidateSignalName(name string) error {
 	}
 }
 
-// ValidateCallName checks the name of a call by the rules of [ValidateSignalName]: a run keeps both in its wait.
+// ValidateCallName checks the name of a call by the rules of [ValidateSignalName], because a run keeps both in its
+// wait.
 func ValidateCallName(name string) error {
 	err := ValidateSignalName(name)
 	if e, ok := errors.AsType[*Error](err); ok {
@@ -222,13 +222,13 @@ func ValidateCallName(name string) error {
 	return err
 }
 
-// Kept is the wait as a run keeps it: kinds and names in order, each once, and questions by their names. Names that a
-// run has no room for (more than three, or more than 200 bytes together with the prompt) are left out, and it waits for
-// [WaitingAnything] too: its handler is then called too often rather than never. Schemas stay.
+// Kept returns the wait in the form that a run keeps: kinds and names sorted, each once, and questions ordered by name.
+// If there are more than three names, or more than 200 bytes of names and prompt, the names are dropped and the run
+// also waits for [WaitingAnything]: its handler may then run too often, but never too rarely. Schemas stay.
 func (w *Waiting) Kept() *Waiting {
 	c := w.Clone()
 	c.Schemas = keptSchemas(c.Schemas)
-	c.Questions = questionsInOrder(c.Questions)
+	c.Questions = sortedQuestions(c.Questions)
 	slices.Sort(c.Names)
 	c.Names = slices.Compact(c.Names)
 	size := len(c.Prompt)
@@ -238,7 +238,7 @@ func (w *Waiting) Kept() *Waiting {
 	if len(c.Questions) > 1 {
 		names := size - len(c.Prompt)
 		room := keptWaitBytes - names
-		if len(c.Names) > keptWaitNames || !keepQuestions(c.Questions[:2], room) {
+		if len(c.Names) > keptWaitNames || !haveRoom(c.Questions[:2], room) {
 			names, room = 0, keptWaitBytes
 			c.Names, c.All = nil, false
 			c.For = append(c.For, WaitingAnything)
@@ -262,17 +262,17 @@ func (w *Waiting) Kept() *Waiting {
 }
 
 const (
-	// keptQuestion is what a question takes beside its texts, and keptPrompt how much of each prompt is worth keeping.
+	// keptQuestion is a question's overhead in bytes; keptPrompt is the least useful length of a cut prompt.
 	keptQuestion = 18
 	keptPrompt   = 16
 )
 
-// keepQuestions reports that there is room for these questions, each with the beginning of its prompt.
-func keepQuestions(questions []Question, room int) bool {
+// haveRoom reports whether each of these questions keeps a useful part of its prompt.
+func haveRoom(questions []Question, room int) bool {
 	return shareOf(questions, room) >= keptPrompt
 }
 
-// shareOf is how many bytes of each prompt there is room for.
+// shareOf returns how many bytes of each prompt fit.
 func shareOf(questions []Question, room int) int {
 	for _, q := range questions {
 		room -= keptQuestion + len(q.Name)
@@ -280,35 +280,24 @@ func shareOf(questions []Question, room int) int {
 	return room / len(questions)
 }
 
-// cutQuestions are as many of the questions as there is room for, three at most, with prompts that are cut to it.
+// cutQuestions returns as many questions as fit, at most three, with their prompts cut to the room.
 func cutQuestions(questions []Question, room int) []Question {
 	kept := questions[:min(len(questions), keptWaitNames)]
-	for len(kept) > 1 && !keepQuestions(kept, room) {
+	for len(kept) > 1 && !haveRoom(kept, room) {
 		kept = kept[:len(kept)-1]
 	}
 	if len(kept) == 1 {
-		return kept // its prompt is short enough by itself
+		return kept // a single prompt always fits
 	}
 	share := shareOf(kept, room)
 	for i := range kept {
-		kept[i].Prompt = cutText(kept[i].Prompt, share)
+		kept[i].Prompt = clip(kept[i].Prompt, share)
 	}
 	return kept
 }
 
-// cutText is a text of at most n bytes, with an ellipsis where it was longer.
-func cutText(text string, n int) string {
-	const ellipsis = "…"
-	if len(text) <= n {
-		return text
-	}
-	for n -= len(ellipsis); n > 0 && !utf8.RuneStart(text[n]); n-- {
-	}
-	return text[:max(n, 0)] + ellipsis
-}
-
-// Union is a wait for what either waits for. Either may be nil. A wait for all of several names becomes one for any of
-// them: the handler looks again.
+// Union returns a wait for both. Either may be nil. A wait for all of several names becomes a wait for any of them; the
+// handler checks again.
 func (w *Waiting) Union(other *Waiting) *Waiting {
 	if w == nil || other == nil {
 		if w == nil {
