@@ -6,21 +6,19 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// TaskRecord describes a task to programs that do not have its code, see [runlane.TaskRecord].
+// TaskRecord describes a task to programs without its code, see [runlane.TaskRecord].
 type TaskRecord = runlane.TaskRecord
 
 // MaxBackoffText bounds [TaskRecord].Backoff.
 const MaxBackoffText = 200
 
-// PutTaskCommand stores a task's record.
+// PutTaskCommand stores a task's Record in an Environment and replaces an existing one.
 type PutTaskCommand struct {
-	// Environment holds the task.
 	Environment runlane.Environment
-	// Record replaces what is there.
-	Record TaskRecord
+	Record      TaskRecord
 }
 
-// Validate finds a record that cannot be put: runlane.ErrContractViolation. Storages judge before anything else.
+// Validate returns runlane.ErrContractViolation if the record cannot be stored. Storages call it first.
 func (c *PutTaskCommand) Validate() error {
 	r := &c.Record
 	if err := r.Queue.Validate(); err != nil {

@@ -6,37 +6,35 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// CountQuery is what [Storage].CountRuns counts.
+// CountQuery selects the runs of a Queue in an Environment for [Storage].CountRuns.
 type CountQuery struct {
-	// Environment scopes the runs.
 	Environment runlane.Environment
-	// Queue is theirs.
-	Queue runlane.QueueName
-	// At is the last instant at which a run that waits for a time is due, and until which a reservation is over.
+	Queue       runlane.QueueName
+	// At is the time for the due check of waiting runs, and for the expiry of reservations.
 	At time.Time
-	// QueuedAt is the same for queued runs, whose time another clock may have written.
+	// QueuedAt is the same for queued runs, since another clock may have written their time.
 	QueuedAt time.Time
 }
 
-// RunCounts are the active runs of a queue. Each is in one of Owned, Due and Later.
+// RunCounts counts the active runs of a queue. Each is in one of Owned, Due and Later.
 type RunCounts struct {
-	// Owned are those that a worker has.
+	// Owned by a worker.
 	Owned int
-	// Due are those that wait and are due.
+	// Due and waiting.
 	Due int
-	// First is since when the first of them is.
+	// First is the earliest due time of these.
 	First time.Time
-	// FirstID is that run.
+	// FirstID is the run of First.
 	FirstID runlane.RunID
-	// Reserved are those of Due that have a slot.
+	// Reserved is the part of Due with a slot.
 	Reserved int
-	// Later are the others.
+	// Later: the rest.
 	Later int
-	// Next is when the first of them is due.
+	// Next is the earliest due time of the rest.
 	Next time.Time
 }
 
-// Saw counts n runs that are due at an instant or later, the first of them at first.
+// Saw counts n runs that are due or later. first and id belong to the earliest of them.
 func (c *RunCounts) Saw(due bool, n int, first time.Time, id runlane.RunID) {
 	switch {
 	case n == 0:

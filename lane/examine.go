@@ -1,13 +1,13 @@
 package lane
 
-// Finding is what a storage found that examined the place where it keeps its state, for doctor.
+// Finding is a result of a storage's self-check, for doctor.
 type Finding struct {
-	// Check names what was looked at, in a few words.
+	// Check names the check in a few words.
 	Check string
-	// Detail says what was found.
+	// Detail describes the finding.
 	Detail string
-	// Fix says what to do; "" where that is nothing.
+	// Fix is the next step; "" for none.
 	Fix string
-	// Broken says that the state cannot be relied on: the finding is more than a warning.
+	// Broken: the state cannot be relied on; the finding is more than a warning.
 	Broken bool
 }

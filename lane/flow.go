@@ -7,25 +7,25 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// FlowRecord is what a storage keeps of a flow beside its runs. Which runs there are, and which go after which, is in
-// Plan, which only core reads.
+// FlowRecord is a flow's stored state, apart from its runs. The graph is in Plan, which only core reads.
 type FlowRecord struct {
 	// ID is unique within the environment.
 	ID runlane.FlowID
-	// Version counts the writes of the record, from 1. Zero in a command: there is none yet.
+	// Version counts the writes of the record, from 1. Zero in a command: a new record.
 	Version int64
 	// CreatedAt is when the flow was started. It never changes.
 	CreatedAt time.Time
-	// Round is how often the flow was retried.
+	// Round is the number of retries of the flow.
 	Round int
-	// Closed is 1 when the flow was cancelled in this round, 2 when everything of it was. It gets no more runs then.
+	// Closed is 1 if the flow was cancelled in this round, 2 if that includes the nodes that undo (runlane.IfFailed). A
+	// closed flow takes no more runs.
 	Closed int
-	// TendAt is when a tick has to look at the flow: one whose runs are not all made yet, or not all asked to end.
-	// Zero: never.
+	// TendAt is when a tick must continue the flow, because some runs are not made yet or not asked to end yet. Zero:
+	// never.
 	TendAt time.Time
-	// FinishedAt is when its last run was seen to have ended. Zero: not yet.
+	// FinishedAt is when the end of the last run was noticed. Zero: not yet.
 	FinishedAt time.Time
-	// Status is that of a finished flow; "" of any other.
+	// Status of a finished flow, otherwise "".
 	Status runlane.FlowStatus
 	// Plan is the graph, at most [MaxFlowPlanBytes].
 	Plan []byte
@@ -34,73 +34,67 @@ type FlowRecord struct {
 // MaxFlowPlanBytes bounds the plan of a flow.
 const MaxFlowPlanBytes = 350_000
 
-// FlowKey names one flow.
+// FlowKey names one flow: FlowID is unique within Environment.
 type FlowKey struct {
-	// Environment scopes the flow.
 	Environment runlane.Environment
-	// FlowID is unique within it.
-	FlowID runlane.FlowID
+	FlowID      runlane.FlowID
 }
 
 // FlowRead reads the record of one flow.
 type FlowRead struct {
 	FlowKey
-	// WithoutPlan leaves the plan out: it changes only with the round, and may be large.
+	// WithoutPlan omits the plan, which changes only with the round and may be large.
 	WithoutPlan bool
 }
 
-// FlowCommand writes the record of a flow.
+// FlowCommand writes the record of a flow in an Environment.
 type FlowCommand struct {
-	// Environment holds the flow.
 	Environment runlane.Environment
-	// Flow has Version as read, 0 for a new one. Its plan may be left out where it does not change.
+	// Flow has Version as read, 0 for a new one. Its plan may be omitted if it does not change.
 	Flow FlowRecord
-	// Remove takes the record away.
+	// Remove deletes the record.
 	Remove bool
 }
 
-// FlowQuery pages flows: those that have not finished, by id, or with Before by when they are to be tended; or those
-// that have, by when, the latest first.
+// FlowQuery pages flows: unfinished ones by ID, or with Before by TendAt; or finished ones, latest first.
 type FlowQuery struct {
 	PageQuery
-	// Finished asks for flows that have finished.
+	// Finished selects finished flows.
 	Finished bool
-	// Before leaves out what is to be tended, or has finished, at this instant or later, and of those that have not
-	// finished also what is never to be tended. Zero: no bound.
+	// Before omits flows with TendAt or FinishedAt at this instant or later, and unfinished flows without TendAt. Zero:
+	// no bound.
 	Before time.Time
 }
 
-// FlowCheck makes the creation of a run depend on its flow: it is in this round and not closed.
+// FlowCheck makes the creation of a run depend on its flow FlowID, which must be open and in the run's Round.
 type FlowCheck struct {
-	// FlowID names the flow, of the run's environment.
 	FlowID runlane.FlowID
-	// CreatedAt is when this flow was started: a flow that was pruned leaves its id to another one.
+	// CreatedAt is when the flow was started: the ID of a pruned flow may be reused.
 	CreatedAt time.Time
-	// Round is the one that the run is of.
-	Round int
+	Round     int
 }
 
-// Open reports a flow to which a run of the check may be added.
+// Open reports whether the flow takes the run.
 func (c *FlowCheck) Open(f *FlowRecord) bool {
 	return f != nil && f.CreatedAt.Equal(runlane.UTCMillis(c.CreatedAt)) && f.Round == c.Round && f.Closed == 0
 }
 
-// Closed is the error of a storage for a run whose flow is closed, in another round, or gone: runlane.ConflictFlow.
+// Closed returns runlane.ConflictFlow for a run of a flow that is closed, in another round, or gone.
 func (c *FlowCheck) Closed(id runlane.RunID) error {
 	e := runlane.NewConflict(runlane.ConflictFlow, "the flow of the run is closed, or is in another round")
 	e.RunID, e.Hint = id, "read the flow again"
 	return e
 }
 
-// Tended reports a flow that is to be tended before an instant.
+// Tended reports whether the flow is due for a tick before an instant.
 func (f *FlowRecord) Tended(before time.Time) bool {
 	return !f.TendAt.IsZero() && f.TendAt.Before(before)
 }
 
-// Finished reports a flow whose last run was seen to have ended.
+// Finished reports whether the flow's last run is known to have ended.
 func (f *FlowRecord) Finished() bool { return !f.FinishedAt.IsZero() }
 
-// AtRest is the record as storages keep it: times in whole milliseconds, sharing nothing with f.
+// AtRest returns a deep copy in the form that storages keep: times in whole milliseconds.
 func (f *FlowRecord) AtRest() *FlowRecord {
 	c := *f
 	for _, at := range []*time.Time{&c.CreatedAt, &c.TendAt, &c.FinishedAt} {
@@ -110,7 +104,7 @@ func (f *FlowRecord) AtRest() *FlowRecord {
 	return &c
 }
 
-// Validate finds a command that contradicts itself: runlane.ErrContractViolation.
+// Validate returns runlane.ErrContractViolation if the command contradicts itself.
 func (c *FlowCommand) Validate() error {
 	f := &c.Flow
 	switch {
@@ -130,14 +124,14 @@ func (c *FlowCommand) Validate() error {
 	return nil
 }
 
-// Changed is the error of a storage for a flow that is not at the version of the command: runlane.ConflictFlow.
+// Changed returns runlane.ConflictFlow for a flow at another version than the command's.
 func (c *FlowCommand) Changed() error {
 	e := runlane.NewConflict(runlane.ConflictFlow, "the flow has changed since it was read")
 	e.Hint, e.Meta = "read it again", map[string]string{"flow": string(c.Flow.ID)}
 	return e
 }
 
-// FlowNotFound is the error of a storage for a flow that is not there: runlane.ErrFlowNotFound.
+// FlowNotFound returns runlane.ErrFlowNotFound.
 func FlowNotFound(id runlane.FlowID) error {
 	return &runlane.Error{
 		Code:    runlane.ErrFlowNotFound,

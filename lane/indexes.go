@@ -2,15 +2,14 @@ package lane
 
 import "github.com/runlane/runlane-go"
 
-// IndexState tells of an index whether it can be read.
+// IndexState describes whether an index of the storage, by its Name, can be read.
 type IndexState struct {
-	// Name is the storage's.
 	Name string
-	// Used says that this program reads it. Another version may read one that is not.
+	// Used by this program. Another version may read an unused one.
 	Used bool
-	// Readable says that queries of this program are answered as it wants them. True for what it does not read.
+	// Readable: it answers this program's queries correctly. Always true if unused.
 	Readable bool
-	// Fault says what is wrong, and in its hint what to do; nil for nothing. That of a readable index does no harm.
+	// Fault is the problem, with the next step in its hint; nil for none. A fault of a readable index does no harm.
 	// runlane.ErrStorageUnavailable passes by itself; runlane.ErrConfigurationInvalid does not.
 	Fault *runlane.Error
 }

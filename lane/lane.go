@@ -8,9 +8,9 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Lane pairs a storage with a transport that wakes its workers. Build one with [New]. It adds no ability.
+// Lane pairs a storage with a transport that wakes its workers. Build one with [New].
 type Lane struct {
-	// Environment is what a runtime opened on this lane uses when its own options name none.
+	// Environment of a runtime with no environment in its own options.
 	Environment runlane.Environment
 	// Name is for diagnostics.
 	Name string
@@ -18,26 +18,25 @@ type Lane struct {
 	Storage Storage
 	// Transport wakes workers.
 	Transport Transport
-	// OperatorReads says that operators may read through Storage. Effective only where Storage reads history.
+	// OperatorReads: operators may read through Storage. Needs a storage with ReadsRunHistory.
 	OperatorReads bool
-	// ProductionDurable is the packager's promise that both halves survive the loss of any process.
+	// ProductionDurable: both halves survive the loss of any process.
 	ProductionDurable bool
 }
 
 // Options of [New]. nil means none.
 type Options struct {
-	// Environment is for lanes that are configured with one, as awslane is by RUNLANE_ENV.
+	// Environment for lanes that are configured with one, as awslane is by RUNLANE_ENV.
 	Environment runlane.Environment
 	// Name defaults to "lane".
 	Name string
 	// NoOperatorReads hides operator reads. By default they are exposed.
 	NoOperatorReads bool
-	// ProductionDurable sets [Lane.ProductionDurable]. It needs a storage of durable state and a transport of durable
-	// delivery.
+	// ProductionDurable sets [Lane.ProductionDurable]. It needs DurableState and DurableDelivery.
 	ProductionDurable bool
 }
 
-// Capabilities is what both halves of a lane promise.
+// Capabilities are the promises of both halves of a lane.
 type Capabilities struct {
 	// Storage holds the storage's flags.
 	Storage StorageCapabilities `json:"storage"`
@@ -45,7 +44,7 @@ type Capabilities struct {
 	Transport TransportCapabilities `json:"transport"`
 }
 
-// New validates the pair. What is missing or contradictory is runlane.ErrConfigurationInvalid.
+// New validates the pair. A missing or contradictory part is runlane.ErrConfigurationInvalid.
 func New(storage Storage, transport Transport, options *Options) (*Lane, error) {
 	if options == nil {
 		options = &Options{}
@@ -84,12 +83,12 @@ func New(storage Storage, transport Transport, options *Options) (*Lane, error) 
 	return l, nil
 }
 
-// Capabilities reports what both halves promise, unchanged.
+// Capabilities returns the capabilities of both halves.
 func (l *Lane) Capabilities() Capabilities {
 	return Capabilities{Storage: l.Storage.Capabilities(), Transport: l.Transport.Capabilities()}
 }
 
-// Start starts storage, then transport; when transport fails, storage is closed again and the error joins both.
+// Start starts storage, then transport. If transport fails, storage is closed again and the error joins both.
 func (l *Lane) Start(ctx context.Context, o StartOptions) error {
 	if err := l.Storage.Start(ctx); err != nil {
 		return err
@@ -100,13 +99,13 @@ func (l *Lane) Start(ctx context.Context, o StartOptions) error {
 	return nil
 }
 
-// Close closes transport, then storage, also when the first fails. The error joins both.
+// Close closes transport, then storage, even if the first fails. The error joins both.
 func (l *Lane) Close(ctx context.Context) error {
 	return errors.Join(l.Transport.Close(ctx), l.Storage.Close(ctx))
 }
 
-// As finds an optional ability of an adapter, also behind decorators, which have an Unwrap method returning the Storage
-// or the Transport they wrap.
+// As finds an optional ability of an adapter, also behind decorators with an Unwrap method that returns the wrapped
+// Storage or Transport.
 func As[T any](adapter any) (T, bool) {
 	for adapter != nil {
 		if t, ok := adapter.(T); ok {
@@ -129,7 +128,7 @@ func invalid(message, hint string) error {
 	return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: message, Hint: hint}
 }
 
-// isNil also finds the nil pointer inside a non-nil interface.
+// isNil also detects a nil pointer inside a non-nil interface.
 func isNil(v any) bool {
 	if v == nil {
 		return true

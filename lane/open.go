@@ -11,26 +11,25 @@ import (
 
 // The environment variables that choose a lane, for programs and for the command line.
 const (
-	// Variable names the lane: "mem:", "sqlite:state.db", "aws:". [Open] does not read it, its callers do:
+	// Variable names the lane: "mem:", "sqlite:state.db", "aws:". Callers of [Open] read it:
 	//
 	//	lane.Open(ctx, cmp.Or(os.Getenv(lane.Variable), "sqlite:shop.db"), sqlitelane.Scheme, awslane.Scheme)
 	Variable = "RUNLANE_LANE"
-	// EnvironmentVariable names the environment of a lane that [Open] opens. Unset means runlane.DefaultEnvironment.
+	// EnvironmentVariable names the environment of a lane from [Open]. Unset means runlane.DefaultEnvironment.
 	EnvironmentVariable = "RUNLANE_ENV"
 )
 
-// Scheme opens the lanes whose names begin with its own name and a colon. Adapters export one: memlane.Scheme,
-// sqlitelane.Scheme, awslane.Scheme. A program passes those that it wants to link.
+// Scheme opens the lanes with names that start with its own name and a colon. Adapters export one: memlane.Scheme,
+// sqlitelane.Scheme, awslane.Scheme. A program passes the ones to link.
 type Scheme struct {
-	// Name is what stands before the colon, without it.
+	// Name without the colon.
 	Name string
-	// Form shows the names that Open takes, for errors: "sqlite:PATH". "" means Name and the colon.
+	// Form shows the names that Open accepts, for errors: "sqlite:PATH". "" means Name and the colon.
 	Form string
-	// Open opens a lane by what follows the colon. It need not set [Lane].Environment.
+	// Open opens a lane by the text after the colon. It need not set [Lane].Environment.
 	Open func(ctx context.Context, rest string) (*Lane, error)
 }
 
-// form is what a user can write.
 func (s *Scheme) form() string {
 	if s.Form != "" {
 		return s.Form
@@ -38,11 +37,11 @@ func (s *Scheme) form() string {
 	return s.Name + ":"
 }
 
-// Open opens a lane by its name, a scheme's name with a colon and what that scheme makes of the rest: "mem:",
-// "sqlite:state.db", "aws:". A lane that its scheme gave no environment has that of RUNLANE_ENV.
+// Open opens a lane by its name, a scheme's name with a colon and a text for that scheme: "mem:", "sqlite:state.db",
+// "aws:". If the scheme sets no environment, RUNLANE_ENV does.
 //
-// An empty name, one of a scheme that is not among schemes, and a bad RUNLANE_ENV are runlane.ErrConfigurationInvalid;
-// the hint lists the schemes that there are. Other errors are the scheme's. Safe for concurrent use.
+// An empty name, an unknown scheme and a bad RUNLANE_ENV are runlane.ErrConfigurationInvalid; the hint lists the
+// schemes. Other errors come from the scheme. Safe for concurrent use.
 func Open(ctx context.Context, name string, schemes ...Scheme) (*Lane, error) {
 	scheme, rest, _ := strings.Cut(name, ":")
 	for _, s := range schemes {
@@ -53,16 +52,16 @@ func Open(ctx context.Context, name string, schemes ...Scheme) (*Lane, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := l.fromEnvironment(); err != nil {
+		if err := l.setEnvironment(); err != nil {
 			return nil, err
 		}
 		return l, nil
 	}
-	return nil, unknown(name, schemes)
+	return nil, unknownLane(name, schemes)
 }
 
-// fromEnvironment gives a lane without an environment that of the variable.
-func (l *Lane) fromEnvironment() error {
+// setEnvironment sets a missing environment from the variable.
+func (l *Lane) setEnvironment() error {
 	if l.Environment != "" {
 		return nil
 	}
@@ -79,8 +78,8 @@ func (l *Lane) fromEnvironment() error {
 	return nil
 }
 
-// unknown says which names there are.
-func unknown(name string, schemes []Scheme) error {
+// unknownLane lists the known names.
+func unknownLane(name string, schemes []Scheme) error {
 	forms := make([]string, len(schemes))
 	for i := range schemes {
 		forms[i] = schemes[i].form()

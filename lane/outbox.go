@@ -19,84 +19,76 @@ const (
 	OutboxPublished OutboxStatus = "published"
 	// OutboxFailed: the transport refused it; it is tried again.
 	OutboxFailed OutboxStatus = "failed"
-	// OutboxDeadLettered: it is not tried again until an operator requeues it.
+	// OutboxDeadLettered: not tried again until an operator requeues it.
 	OutboxDeadLettered OutboxStatus = "dead_lettered"
 )
 
-// OutboxRef is a message and the claim its caller holds. Both are opaque.
+// OutboxRef is a message with its caller's claim. Storage makes the ID of the row and the ClaimToken; both are opaque.
 type OutboxRef struct {
-	// ID names the row, as storage made it.
-	ID string
-	// ClaimToken proves the claim; storage made it.
+	ID         string
 	ClaimToken string
 }
 
 // OutboxMessage is one wakeup to publish.
 type OutboxMessage struct {
 	OutboxRef
-	// Wakeup is what the transport carries.
+	// Wakeup is the message for the transport.
 	Wakeup Wakeup
-	// GroupKey is the run's concurrency key, else its id.
+	// GroupKey is the run's concurrency key, else its ID.
 	GroupKey string
-	// Status is where the row stands.
+	// Status of the row.
 	Status OutboxStatus
 	// Attempts counts failures of this message itself.
 	Attempts int
 	// AvailableAt is when the next attempt is due.
 	AvailableAt time.Time
-	// ClaimUntil is the end of the claim, while there is one.
+	// ClaimUntil is the end of the current claim, if any.
 	ClaimUntil time.Time
-	// Failure is the last one.
+	// Failure is the latest one.
 	Failure runlane.Failure
 }
 
-// ClaimOutboxCommand claims rows to publish.
+// ClaimOutboxCommand claims rows of an Environment for publishing.
 type ClaimOutboxCommand struct {
-	// Environment holds the rows.
 	Environment runlane.Environment
-	// IDs: nil means whatever is due; set means these and no others.
+	// IDs limits the claim to these rows; nil means all due rows.
 	IDs []string
-	// At is the instant by which due-ness is judged.
+	// At is the time for the due check.
 	At time.Time
-	// Patience may leave out rows that just became due, for their publishers. Ignored for given IDs.
+	// Patience may exclude rows that just became due, for their publishers. Ignored with IDs.
 	Patience Patience
-	// Without excludes queues; their rows cost nothing, however many are due. Ignored for given IDs.
+	// Without excludes queues; their rows cost nothing, however many are due. Ignored with IDs.
 	Without []runlane.QueueName
-	// ClaimUntil ends the claim by itself.
+	// ClaimUntil is the end of the claim.
 	ClaimUntil time.Time
 	// Limit 0 means runlane.DefaultPageLimit.
 	Limit int
 }
 
-// MarkPublishedCommand acknowledges rows.
+// MarkPublishedCommand acknowledges rows of an Environment, which the transport accepted at At. Messages are the rows
+// with their claims.
 type MarkPublishedCommand struct {
-	// Environment holds the rows.
 	Environment runlane.Environment
-	// At is when the transport accepted them.
-	At time.Time
-	// Messages are the rows with their claims.
-	Messages []OutboxRef
+	At          time.Time
+	Messages    []OutboxRef
 }
 
 // OutboxFailure is a failed row.
 type OutboxFailure struct {
 	OutboxRef
-	// Attempts from now on: an operation-level failure leaves the count as it was.
+	// Attempts is the new count: a failure of the whole operation does not raise it.
 	Attempts int
-	// Failure is what the transport said.
+	// Failure as the transport reported it.
 	Failure runlane.Failure
 	// NextAvailableAt is zero for dead letters.
 	NextAvailableAt time.Time
 }
 
-// MarkFailedCommand records failures.
+// MarkFailedCommand records failures of rows of an Environment, at At. Messages are the rows with their claims.
 type MarkFailedCommand struct {
-	// Environment holds the rows.
 	Environment runlane.Environment
-	// At is when publishing failed.
-	At time.Time
-	// Messages are the rows with their claims and failures.
-	Messages []OutboxFailure
+	At          time.Time
+	Messages    []OutboxFailure
 }
 
 // MarkDeadLetteredCommand gives rows up.
@@ -109,12 +101,9 @@ type DeadLetterQuery struct {
 	Queue runlane.QueueName
 }
 
-// RequeueCommand makes dead letters pending again.
+// RequeueCommand makes dead letters of an Environment pending again, by their IDs, due at At.
 type RequeueCommand struct {
-	// Environment holds the rows.
 	Environment runlane.Environment
-	// IDs are those of the dead letters.
-	IDs []string
-	// At is when they are due again.
-	At time.Time
+	IDs         []string
+	At          time.Time
 }

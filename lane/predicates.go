@@ -6,12 +6,12 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// RunnableAt is when a worker may take the run; ok is false while no time alone makes it runnable. It is
-// [runlane.Run.RunnableAt].
+// RunnableAt is [runlane.Run.RunnableAt]: when a worker may take the run. ok is false if no time alone makes it
+// runnable.
 func RunnableAt(run *runlane.Run) (at time.Time, ok bool) { return run.RunnableAt() }
 
-// DeliveryRecoveryAt is when maintenance must ask for a fresh delivery: at the due time of a waiting run, at the end of
-// a running run's lease. A queued run has its delivery already.
+// DeliveryRecoveryAt returns when maintenance must ask for a fresh delivery: at the due time of a waiting run, at the
+// end of a running run's lease. A queued run already has its delivery.
 func DeliveryRecoveryAt(run *runlane.Run) (at time.Time, ok bool) {
 	if run.Status == runlane.StatusQueued {
 		return time.Time{}, false
@@ -19,28 +19,29 @@ func DeliveryRecoveryAt(run *runlane.Run) (at time.Time, ok bool) {
 	return run.RunnableAt()
 }
 
-// CancellationFinalizationAt is when maintenance must finish a requested cancellation: at the end of the owner's lease.
+// CancellationFinalizationAt returns when maintenance must finish a requested cancellation: at the end of the lease.
 func CancellationFinalizationAt(run *runlane.Run) (at time.Time, ok bool) {
 	return run.Lease.ExpiresAt, run.Status == runlane.StatusCancellationRequested
 }
 
-// HoldsSlot reports whether a run of a bounded queue has a slot, by its state alone: it executes, or one was reserved
-// for it, whether or not the reservation is over.
+// HoldsSlot reports whether a run of a bounded queue has a slot, by its state alone: it executes, or has a reservation,
+// even an expired one.
 func HoldsSlot(run *runlane.Run) bool {
 	return run.Status.Owned() || run.Status == runlane.StatusQueued && !run.DispatchExpiresAt.IsZero()
 }
 
-// Repeats reports the source of a run that an operator made of another: its id is that of every such repetition.
+// Repeats reports whether an operator made the run as a repetition of Source.RunID. All repetitions of a run have the
+// same ID.
 func Repeats(s *runlane.Source) bool {
 	return s.Type == runlane.SourceRerun || s.Type == runlane.SourceManualRetry
 }
 
-// ReservationActive reports whether the queued run owns a dispatch slot at t.
+// ReservationActive reports whether the queued run has a dispatch slot at t.
 func ReservationActive(run *runlane.Run, t time.Time) bool {
 	return run.Status == runlane.StatusQueued && t.Before(run.DispatchExpiresAt)
 }
 
-// ReservationExpired reports whether the queued run had a dispatch slot which is over at t.
+// ReservationExpired reports whether the queued run's dispatch slot has expired at t.
 func ReservationExpired(run *runlane.Run, t time.Time) bool {
 	return run.Status == runlane.StatusQueued && !run.DispatchExpiresAt.IsZero() && !t.Before(run.DispatchExpiresAt)
 }

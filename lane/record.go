@@ -7,27 +7,26 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// StepRecord is what a run remembers under a name, see [runlane.StepRecord]. Its Result is bytes like a payload: under
-// a codec no JSON.
+// StepRecord is a named record of a run, see [runlane.StepRecord]. Its Result is opaque bytes like a payload: with a
+// codec it is not JSON.
 type StepRecord = runlane.StepRecord
 
-// KeepCommand keeps a record beside a run's history.
+// KeepCommand keeps a record of a run.
 type KeepCommand struct {
 	RunKey
-	// CreatedAt is when the run was created. An id that is used again names another run, which has none of the records
-	// of the one before.
+	// CreatedAt is the run's creation time. A reused ID names another run, with none of the earlier run's records.
 	CreatedAt time.Time
-	// Record is what to keep.
+	// Record to keep.
 	Record StepRecord
-	// Replace puts the record in the place of one of its kind that was recorded before it: by an earlier attempt, or
-	// by the same and not later. Without it the first record of the name stays for ever.
+	// Replace replaces an older record of the same kind: of an earlier attempt, or of the same attempt and not later.
+	// Without it the first record of the name stays.
 	Replace bool
 }
 
-// maxStepKindBytes bounds a kind, also one of a newer program.
+// maxStepKindBytes bounds a kind, including kinds of newer programs.
 const maxStepKindBytes = 32
 
-// Validate finds a record that cannot be kept: runlane.ErrContractViolation. Storages judge before anything else.
+// Validate returns runlane.ErrContractViolation if the record cannot be kept. Storages call it first.
 func (c *KeepCommand) Validate() error {
 	r := &c.Record
 	if err := c.RunID.Validate(); err != nil {
@@ -52,7 +51,7 @@ func (c *KeepCommand) Validate() error {
 	}
 }
 
-// Replaces reports whether the command's record takes the place of the one that is kept.
+// Replaces reports whether the command's record replaces the kept one.
 func (c *KeepCommand) Replaces(kept *StepRecord) bool {
 	r := &c.Record
 	if !c.Replace || r.Kind != kept.Kind {
@@ -62,8 +61,8 @@ func (c *KeepCommand) Replaces(kept *StepRecord) bool {
 		kept.Attempt == r.Attempt && !kept.At.After(runlane.UTCMillis(r.At))
 }
 
-// TooLarge is the error of a storage that cannot hold a record's result: runlane.ErrValidationFailed. form says of
-// which form the size is, such as " compressed".
+// TooLarge returns runlane.ErrValidationFailed for a result that the storage cannot hold. form qualifies the size, such
+// as " compressed".
 func (c *KeepCommand) TooLarge(form string, size, limit int) error {
 	return &runlane.Error{
 		Code:    runlane.ErrValidationFailed,
@@ -73,11 +72,9 @@ func (c *KeepCommand) TooLarge(form string, size, limit int) error {
 	}
 }
 
-// RecordQuery pages the records of one run by name.
+// RecordQuery pages the records of one run by name. Its RunID and CreatedAt are required, see [KeepCommand].
 type RecordQuery struct {
 	PageQuery
-	// RunID names the run; required.
-	RunID runlane.RunID
-	// CreatedAt is when the run was created, as in [KeepCommand]; required.
+	RunID     runlane.RunID
 	CreatedAt time.Time
 }

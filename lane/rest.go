@@ -7,12 +7,11 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// EventAtRest is the event as every storage keeps and returns it: sharing nothing with e, times in UTC and whole
-// milliseconds, the environment spelled out, no empty meta. A storage uses it for the records of a commit, so that they
-// are exactly what it lists later. It is [runlane.Event.AtRest].
+// EventAtRest is [runlane.Event.AtRest]: a deep copy in the form that every storage keeps and returns. Use it for the
+// records of a commit, so that they equal the later lists.
 func EventAtRest(e runlane.Event) runlane.Event { return e.AtRest() }
 
-// RunAtRest is the projection as every storage keeps and returns it, like [EventAtRest].
+// RunAtRest is the same for the projection.
 func RunAtRest(r *runlane.Run) *runlane.Run {
 	r = r.Clone()
 	r.Environment = runlane.Environment(r.Environment.Name())
@@ -22,8 +21,7 @@ func RunAtRest(r *runlane.Run) *runlane.Run {
 	return r
 }
 
-// RecordAtRest is the record as every storage keeps and returns it, like [EventAtRest]: with no empty result, and no
-// fault.
+// RecordAtRest is the same for a record: without an empty result, and without Fault.
 func RecordAtRest(r *StepRecord) *StepRecord {
 	c := *r
 	c.Result, c.Fault = bytes.Clone(r.Result), ""
@@ -34,7 +32,7 @@ func RecordAtRest(r *StepRecord) *StepRecord {
 	return &c
 }
 
-// SameRecord reports records that are the same at rest.
+// SameRecord reports whether two records are equal at rest.
 func SameRecord(a, b *StepRecord) bool {
 	a, b = RecordAtRest(a), RecordAtRest(b)
 	return a.Name == b.Name && a.Kind == b.Kind && a.Attempt == b.Attempt && a.StartedAt.Equal(b.StartedAt) &&

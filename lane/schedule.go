@@ -7,15 +7,14 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// PutScheduleCommand writes a schedule's record.
+// PutScheduleCommand writes a schedule's record in an Environment.
 type PutScheduleCommand struct {
-	// Environment holds the schedule.
 	Environment runlane.Environment
 	// Record has Version as read, 0 for a new one.
 	Record runlane.ScheduleRecord
 }
 
-// Validate finds a record that cannot be put: runlane.ErrContractViolation. Storages judge before anything else.
+// Validate returns runlane.ErrContractViolation if the record cannot be stored. Storages call it first.
 func (c *PutScheduleCommand) Validate() error {
 	if err := c.Record.ID.Validate(); err != nil {
 		return malformed(err, "record without a usable schedule id")
@@ -31,29 +30,27 @@ func (c *PutScheduleCommand) Validate() error {
 	return nil
 }
 
-// ClaimOccurrenceCommand asks for the right to make an occurrence's run.
+// ClaimOccurrenceCommand asks for the right to make the run of the occurrence at FireTime.
 type ClaimOccurrenceCommand struct {
 	ScheduleKey
 	// OccurrenceID is deterministic: "occ_" and a hash of environment, schedule and fire time.
 	OccurrenceID string
-	// FireTime is the occurrence's own time.
-	FireTime time.Time
-	// At is the instant by which older claims are judged.
+	FireTime     time.Time
+	// At is the time for the expiry check of older claims.
 	At time.Time
-	// ClaimUntil ends the claim by itself.
+	// ClaimUntil is the end of the claim.
 	ClaimUntil time.Time
-	// TrustUntil bounds the marks that count: a last fire after it, or a claim that ends after it, was set by a wrong
-	// clock, and does not stand in the way. Zero: all count.
+	// TrustUntil bounds the trusted times: a last fire or a claim's end after it was set by a wrong clock and is
+	// ignored. Zero: trust all.
 	TrustUntil time.Time
 }
 
-// Trusts reports a mark that counts.
+// Trusts reports whether a stored time is trusted.
 func (c *ClaimOccurrenceCommand) Trusts(mark time.Time) bool {
 	return c.TrustUntil.IsZero() || !mark.After(c.TrustUntil)
 }
 
-// Validate finds a command that names no occurrence, or whose claim would be over at once:
-// runlane.ErrContractViolation.
+// Validate returns runlane.ErrContractViolation if the command names no occurrence, or its claim would end at once.
 func (c *ClaimOccurrenceCommand) Validate() error {
 	if err := validOccurrence(c.ScheduleID, c.OccurrenceID, c.FireTime); err != nil {
 		return err
@@ -64,43 +61,39 @@ func (c *ClaimOccurrenceCommand) Validate() error {
 	return nil
 }
 
-// OccurrenceClaim has a token exactly when Outcome is [Acquired].
+// OccurrenceClaim has a Token, which proves the claim, if and only if Outcome is [Acquired].
 type OccurrenceClaim struct {
 	Outcome Outcome
-	// Token proves the claim.
-	Token string
+	Token   string
 }
 
-// CompleteOccurrenceCommand has runs or a skip reason, never both.
+// CompleteOccurrenceCommand has runs or a skip reason, never both. OccurrenceID, FireTime and Token are the claim's.
 type CompleteOccurrenceCommand struct {
 	ScheduleKey
-	// OccurrenceID is the one that was claimed.
 	OccurrenceID string
-	// FireTime is the occurrence's own time.
-	FireTime time.Time
-	// Token is the claim's.
-	Token string
-	// RunIDs are the runs made.
+	FireTime     time.Time
+	Token        string
+	// RunIDs of the new runs.
 	RunIDs []runlane.RunID
-	// Skipped is why none was made.
+	// Skipped is the reason for making none.
 	Skipped runlane.SkipReason
-	// First makes a skip stand for the occurrences from it to FireTime. Zero: for FireTime's alone.
+	// First is set if the skip stands for the occurrences from First to FireTime. Zero: only for FireTime.
 	First time.Time
-	// Count is how many those are; 0 with a zero First.
+	// Count is the number of these; 0 with a zero First.
 	Count int
-	// TrustUntil is that of the claim: a last fire after it is replaced.
+	// TrustUntil of the claim: a last fire after it is replaced.
 	TrustUntil time.Time
 }
 
-// Moves reports that the occurrence becomes the last fire in place of the one that is recorded.
+// Moves reports whether the occurrence replaces the recorded last fire.
 func (c *CompleteOccurrenceCommand) Moves(lastFire time.Time) bool {
 	fire := c.FireTime.UnixMilli()
 	return lastFire.IsZero() || fire > lastFire.UnixMilli() ||
 		fire < lastFire.UnixMilli() && !c.TrustUntil.IsZero() && lastFire.After(c.TrustUntil)
 }
 
-// Validate returns runlane.ErrContractViolation for a command that names no occurrence, or that has both runs and a
-// skip reason, or neither.
+// Validate returns runlane.ErrContractViolation if the command names no occurrence, or has both runs and a skip reason,
+// or neither.
 func (c *CompleteOccurrenceCommand) Validate() error {
 	if err := validOccurrence(c.ScheduleID, c.OccurrenceID, c.FireTime); err != nil {
 		return err
@@ -117,7 +110,7 @@ func (c *CompleteOccurrenceCommand) Validate() error {
 		if c.Skipped == "" || c.Count < 2 || c.First.IsZero() || !c.First.Before(c.FireTime) {
 			return malformed(
 				nil,
-				"%d occurrences from %v to %v with reason %q are no skip of several",
+				"invalid skip of %d occurrences from %v to %v with reason %q",
 				c.Count,
 				c.First,
 				c.FireTime,
@@ -133,7 +126,7 @@ func (c *CompleteOccurrenceCommand) Validate() error {
 	return nil
 }
 
-// lastFireTime is the last instant that has 13 digits of milliseconds, in which keys of occurrences are written.
+// lastFireTime is the last instant with 13 digits of milliseconds, the form in keys of occurrences.
 const lastFireTime = 9_999_999_999_999
 
 func validOccurrence(id runlane.ScheduleID, occurrence string, fire time.Time) error {
@@ -153,11 +146,9 @@ func malformed(cause error, format string, args ...any) error {
 	return &runlane.Error{Code: runlane.ErrContractViolation, Message: fmt.Sprintf(format, args...), Cause: cause}
 }
 
-// OccurrenceQuery pages a schedule's occurrences.
+// OccurrenceQuery pages a schedule's occurrences. ScheduleID is required. SkippedOnly omits the ones that made runs.
 type OccurrenceQuery struct {
 	PageQuery
-	// ScheduleID names the schedule; required.
-	ScheduleID runlane.ScheduleID
-	// SkippedOnly leaves out those that made runs.
+	ScheduleID  runlane.ScheduleID
 	SkippedOnly bool
 }

@@ -6,70 +6,66 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Signal is a signal beside a run. Its Body is bytes like a payload: under a codec no JSON.
+// Signal is a signal stored for a run. Its Body is opaque bytes like a payload: with a codec it is not JSON.
 type Signal struct {
-	// Name and ID are unique together beside one run.
+	// Name and ID together are unique for one run.
 	Name, ID string
-	// Number counts the signals of the run, from 1: the order in which they came.
+	// Number is the signal's place in the order of arrival, from 1.
 	Number int64
-	// SentAt is when it was sent.
+	// SentAt is the time of sending.
 	SentAt time.Time
-	// Body is what was sent.
-	Body []byte
+	Body   []byte
 }
 
-// MailQuery reads what was sent to a run.
+// MailQuery reads signals of a run with these Names.
 type MailQuery struct {
 	RunKey
-	// Names are those of the signals that are asked for.
 	Names []string
-	// ID asks for one signal of each name. "" asks for the one of each that came first: that of the smallest Number.
+	// ID selects one signal of each name. "" selects the first of each, with the smallest Number.
 	ID string
-	// WithoutBodies leaves the bodies out.
+	// WithoutBodies omits the bodies.
 	WithoutBodies bool
 }
 
-// Mail is what was sent to a run, as far as it was asked for.
+// Mail holds the requested Signals of a run, in the order of the names, and the Run without payload and output.
 type Mail struct {
-	// Run is the run without payload and output.
 	Run *runlane.Run
-	// Count is how many signals stand beside the run. It is read before the signals: one that is missing among them
-	// may have raised it since, and one that has raised it is among them.
-	Count int64
-	// Signals that are there, in the order of the names.
+	// Count is the number of all signals of the run. It is read before the signals: a signal missing in Signals may be
+	// newer than Count, but every counted one is there.
+	Count   int64
 	Signals []Signal
 }
 
-// SignalCommand puts a signal beside an active run, and ends the wait that it satisfies.
+// SignalCommand stores a signal for an active run and ends the wait that it satisfies.
 type SignalCommand struct {
 	RunKey
-	// CreatedAt is when the run was created, as it was read.
+	// CreatedAt is the run's creation time as read.
 	CreatedAt time.Time
-	// Count is that of the mail that was read.
+	// Count of the mail as read.
 	Count int64
-	// Wait is the sequence of the run whose wait was read and is not satisfied by this; 0 where no wait was read.
+	// Wait is the sequence of the run if its wait was read and this signal does not satisfy it; otherwise 0.
 	Wait int64
-	// Signal is what to put. Its Number is Count + 1.
+	// Signal to store. Its Number is Count + 1.
 	Signal Signal
-	// Resume is the transition that ends the wait, nil for none. Its Outbox is how the delivery's row begins.
+	// Resume ends the wait; nil for none. Its Outbox is the initial state of the delivery's row.
 	Resume *AppendCommand
 }
 
-// Look is what a suspension had looked at before it asked for the end of the attempt.
+// Look is the state that a suspension has read before it asked for the end of the attempt.
 type Look struct {
-	// Signals is the count of the mail; -1 where it was not looked at.
+	// Signals is the count of the mail; -1 if it was not read.
 	Signals int64
-	// Calls are the names of calls of which ends were missing: a set of at most [MaxLookCalls].
+	// Calls are the names of calls with missing ends: a set of at most [MaxLookCalls].
 	Calls []string
 }
 
-// MaxLookCalls bounds the calls on which a suspension depends. Every storage can check as many in one commit.
+// MaxLookCalls bounds the calls on which a suspension depends. Every storage can check this many in one commit.
 const MaxLookCalls = 64
 
-// Mailed reports another count of the mail than was looked at. l may be nil.
+// Mailed reports whether the count of the mail has changed. l may be nil.
 func (l *Look) Mailed(count int64) bool { return l != nil && l.Signals >= 0 && l.Signals != count }
 
-// Validate finds a command that contradicts itself: runlane.ErrContractViolation.
+// Validate returns runlane.ErrContractViolation if the command contradicts itself.
 func (c *SignalCommand) Validate() error {
 	fault := ""
 	switch {
@@ -95,28 +91,27 @@ func (c *SignalCommand) Validate() error {
 	return &runlane.Error{Code: runlane.ErrContractViolation, Message: fault, RunID: c.RunID}
 }
 
-// TooLarge is the error of a storage that cannot hold a body: runlane.ErrValidationFailed.
+// TooLarge returns runlane.ErrValidationFailed for a body that the storage cannot hold.
 func (c *SignalCommand) TooLarge(err error) error {
-	e := &runlane.Error{
+	return &runlane.Error{
 		Code:    runlane.ErrValidationFailed,
 		RunID:   c.RunID,
 		Message: "the body of signal " + c.Signal.Name + " is larger than the storage can hold",
 		Hint:    "store the bulk elsewhere and send a reference",
 		Cause:   err,
 	}
-	return e
 }
 
-// Exists is the error of a storage that has a signal of that name and id: runlane.ConflictSignal.
+// Exists returns runlane.ConflictSignal for an existing signal of that name and ID.
 func (c *SignalCommand) Exists() error {
-	e := runlane.NewConflict(runlane.ConflictSignal, "a signal of this name and id is there")
+	e := runlane.NewConflict(runlane.ConflictSignal, "a signal of this name and id exists with another body")
 	e.RunID, e.Retryable = c.RunID, false
 	return e
 }
 
-// Moved is the error of a storage for mail, or a wait, that is not as it was read: runlane.ConflictWait.
+// Moved returns runlane.ConflictWait for mail or a wait that has changed since it was read.
 func Moved(id runlane.RunID) error {
-	e := runlane.NewConflict(runlane.ConflictWait, "the run has other mail, or another wait, than was read")
-	e.RunID, e.Hint = id, "look again"
+	e := runlane.NewConflict(runlane.ConflictWait, "the run's mail or wait has changed since it was read")
+	e.RunID, e.Hint = id, "read it again"
 	return e
 }

@@ -10,24 +10,23 @@ import (
 // MaxCommitEvents bounds the events of one commit.
 const MaxCommitEvents = 100
 
-// Transition is what every write to a run shares. core builds it; storage checks it with [Transition.Validate].
+// Transition is the common part of every write to a run. core builds it; storage checks it with [Transition.Validate].
 type Transition struct {
-	// ExpectedSequence is the run's sequence as the caller read it, 0 for a new run.
+	// ExpectedSequence is the sequence that the caller read, 0 for a new run.
 	ExpectedSequence int64
 	// Events are appended in this order.
 	Events []runlane.Event
-	// Projected is the run after the events. It names environment and run.
+	// Projected is the run after the events, with its environment and ID.
 	Projected *runlane.Run
-	// Queue is the policy in force now: storage keeps none.
+	// Queue is the current policy; storages keep none.
 	Queue runlane.Queue
-	// PayloadHash is kept with the idempotency owner of a creation.
+	// PayloadHash is kept with a creation's idempotency owner.
 	PayloadHash string
-	// WithoutRecords tells that the caller needs only Outbox of the answer. A storage may then leave Run and Events of
-	// the Commit nil.
+	// WithoutRecords: the caller needs only Outbox of the commit, and a storage may leave its Run and Events nil.
 	WithoutRecords bool
 }
 
-// Key names the run.
+// Key returns the run's key.
 func (t *Transition) Key() RunKey {
 	return RunKey{Environment: t.Projected.Environment, RunID: t.Projected.ID}
 }
@@ -38,8 +37,8 @@ func (t *Transition) Creates() bool { return t.ExpectedSequence == 0 }
 // Reserves reports whether the transition carries a reservation of a bounded queue's slot.
 func (t *Transition) Reserves() bool { return !t.Projected.DispatchExpiresAt.IsZero() }
 
-// Validate finds a command that contradicts itself: runlane.ErrContractViolation. Storages judge a stale sequence
-// before they report it. It does not judge whether the events lead to the projection: that is core's.
+// Validate returns runlane.ErrContractViolation if the command contradicts itself. Storages check for a stale sequence
+// first. It does not check that the events lead to the projection; that is core's part.
 func (t *Transition) Validate() error {
 	violation := func(format string, args ...any) error {
 		e := &runlane.Error{Code: runlane.ErrContractViolation, Message: fmt.Sprintf(format, args...)}
@@ -92,87 +91,82 @@ func (t *Transition) Validate() error {
 
 // InitialOutbox is the initial state of a commit's outbox rows. The zero value is pending: the relay publishes.
 type InitialOutbox struct {
-	// ClaimUntil, when set, makes rows that are due at once claimed by the caller, who publishes them; the tokens are
-	// in Commit.Outbox. Rows for a later time are always pending.
+	// ClaimUntil, if set, claims rows that are due at once for the caller, who publishes them; the tokens are in
+	// Commit.Outbox. Rows for a later time are always pending.
 	ClaimUntil time.Time
-	// Published: nothing is to be sent, the caller already holds the wakeup.
+	// Published: nothing to send, because the caller already holds the wakeup.
 	Published bool
 }
 
-// Commit is what was written: exactly the records that ListRunEvents will return, and the outbox rows made. Run and
-// Events may be nil where the command said WithoutRecords.
+// Commit is the result of a write: the Run afterwards, its Events with IDs and sequences, exactly as ListRunEvents will
+// return them, and the new rows in Outbox. Run and Events may be nil if the command has WithoutRecords.
 type Commit struct {
-	// Run is the run afterwards.
-	Run *runlane.Run
-	// Events are the records written, with their ids and sequences.
+	Run    *runlane.Run
 	Events []runlane.EventRecord
-	// Outbox are the rows made.
 	Outbox []OutboxMessage
-	// Untold says that the run has ended and that its end is to be told, see [Untold].
+	// Untold: the run has ended and its notification is pending, see the function [Untold].
 	Untold bool
 }
 
 // AppendCommand appends to a run.
 type AppendCommand struct {
 	Transition
-	// LeaseToken proves that the run's owner writes. "" for writes of other callers.
+	// LeaseToken proves the owner's writes. "" for writes of other callers.
 	LeaseToken string
-	// Outbox is how rows of run.delivery_requested events begin.
+	// Outbox is the initial state of run.delivery_requested rows.
 	Outbox InitialOutbox
-	// Look, of a suspension, is what the attempt had looked at: nothing may have come since. nil for none.
+	// Look is the state on which a suspension depends; it must not have changed. nil for none.
 	Look *Look
-	// Flow, of the creation of a flow's run, is what the flow has to be. nil for none.
+	// Flow is the required state of the flow, for the creation of a flow's run. nil for none.
 	Flow *FlowCheck
 }
 
-// ReserveCommand takes a slot of a bounded queue.
+// ReserveCommand takes a slot of a bounded queue. The run must be dispatchable at At; Outbox is the initial state of
+// the row.
 type ReserveCommand struct {
 	Transition
-	// At is the instant at which the run must be dispatchable.
-	At time.Time
-	// Outbox is how the row begins.
+	At     time.Time
 	Outbox InitialOutbox
 }
 
 // ReleaseDispatchCommand names a reservation.
 type ReleaseDispatchCommand struct {
 	RunKey
-	// ExpiresAt is the reservation's end, as the run has it: no two reservations of a run end at one instant.
+	// ExpiresAt is the reservation's end in the run: no two reservations of a run end at one instant.
 	ExpiresAt time.Time
-	// At is the instant at which the slot becomes free.
+	// At is when the slot becomes free.
 	At time.Time
 }
 
-// ClaimCommand carries run.lease_claimed, and run.started with it. A bounded run needs its reservation, or Slot.
+// ClaimCommand carries run.lease_claimed and usually run.started. A bounded run needs its reservation, or Slot.
 type ClaimCommand struct {
 	Transition
-	// At is the instant at which the run must be runnable.
+	// At is when the run must be runnable.
 	At time.Time
-	// Slot takes a free slot in the same commit: for a bounded run without a live reservation.
+	// Slot takes a free slot in the same commit, for a bounded run without a live reservation.
 	Slot bool
-	// ByWakeup is false for poll workers: no message will be delivered again if they die after the claim. It is also
-	// false for a lease that is shorter than the patience of scans, which find the run as soon as it is over.
+	// ByWakeup is false for poll workers, since no message will be redelivered if they die after the claim. It is also
+	// false for a lease shorter than the patience of scans, which then find the run as soon as the lease is over.
 	ByWakeup bool
 }
 
 // HeartbeatCommand carries run.lease_heartbeat.
 type HeartbeatCommand struct{ Transition }
 
-// ReleaseCommand names a lease that should be gone.
+// ReleaseCommand names a lease that should have ended: LeaseToken should no longer own the run.
 type ReleaseCommand struct {
 	RunKey
-	// LeaseToken is the one that should own nothing any more.
 	LeaseToken string
 }
 
-// Outcome says whether ownership was acquired, and which race was lost otherwise. The zero value is not an outcome.
+// Outcome is the result of an acquisition: acquired, or the race that was lost. The zero value is not an outcome.
 type Outcome string
 
 // The outcomes of a claim or a reservation.
 const (
 	// Acquired: the commit was written.
 	Acquired Outcome = "acquired"
-	// LostSequence: the run has moved on.
+	// LostSequence: the run has changed.
 	LostSequence Outcome = "stale_sequence"
 	// LostReservation: the reservation is over.
 	LostReservation Outcome = "reservation_expired"
@@ -180,11 +174,11 @@ const (
 	LostCapacity Outcome = "no_capacity"
 	// LostEligibility: the run is not runnable at that instant.
 	LostEligibility Outcome = "not_eligible"
-	// LostOccurrence: held by another owner, or completed, or not after the last fire.
+	// LostOccurrence: held by another owner, completed, or not after the last fire.
 	LostOccurrence Outcome = "already_claimed"
 )
 
-// Acquisition carries a Commit exactly when Outcome is [Acquired].
+// Acquisition has a Commit if and only if Outcome is [Acquired].
 type Acquisition struct {
 	Outcome Outcome
 	Commit  *Commit

@@ -12,52 +12,50 @@ import (
 // Transport wakes workers. It carries no state. Embed [UnimplementedTransport]. All methods are safe for concurrent
 // use.
 type Transport interface {
-	// Capabilities are the adapter's promises. They never change during its life.
+	// Capabilities never change during the adapter's life.
 	Capabilities() TransportCapabilities
-	// Start makes the transport ready, once, before any other call but Capabilities and Queues; an unusable binding is
-	// runlane.ErrConfigurationInvalid.
+	// Start makes the transport ready, once, before any other call except Capabilities and Queues. An unusable binding
+	// is runlane.ErrConfigurationInvalid.
 	Start(ctx context.Context, o StartOptions) error
-	// Close releases what Start took. No other call follows.
+	// Close releases the resources of Start. No other call follows.
 	Close(ctx context.Context) error
 
-	// Queues are the bindings this transport has; nil when they cannot be listed, which means any queue.
+	// Queues lists the transport's bindings. nil means that they cannot be listed: any queue.
 	Queues() []runlane.QueueName
 
 	// PublishWakeups returns one outcome for each attempt, in order. An error (runlane.ErrTransportUnavailable, or
-	// runlane.ErrTransportPublishFailed for the operation) means that no outcome can be trusted: core records it
-	// against every attempt, where it counts for none, and retries without a limit.
+	// runlane.ErrTransportPublishFailed for the operation) means that no outcome can be trusted: core retries every
+	// attempt without a limit and counts no failure.
 	PublishWakeups(ctx context.Context, c *PublishCommand) ([]PublishOutcome, error)
 
-	// MaxDelay is the longest delay of a queue; 0 where it cannot delay, as ordered queues, in whose groups a delayed
-	// wakeup would not be. It makes no request to a provider, and neither do Carrier, Ordered and Fair.
+	// MaxDelay is the longest delay of a queue; 0 if it cannot delay, like ordered queues, where a delayed wakeup would
+	// lose its place in its group. MaxDelay, Carrier, Ordered and Fair make no request to a provider.
 	MaxDelay(queue runlane.QueueName) time.Duration
-	// SendWakeups sends wakeups that no outbox row stands for, each after its delay, rounded up. Best effort: the tick
-	// finds what is lost. It returns one outcome for each wakeup, in order, or an error as PublishWakeups does.
+	// SendWakeups sends wakeups without outbox rows, each after its delay, rounded up. Best effort: the tick finds lost
+	// ones. It returns one outcome for each wakeup, in order, or an error like PublishWakeups.
 	SendWakeups(ctx context.Context, wakeups []DelayedWakeup) ([]PublishOutcome, error)
 
-	// Carrier names the binding that carries a queue's wakeups: its own, or one of Queues that it shares. ok is false
-	// for a queue that has none. That of [UnimplementedTransport] is the queue's own; callers ask [CarrierOf].
+	// Carrier names the binding that carries a queue's wakeups: its own, or a shared one of Queues. ok is false without
+	// one. [UnimplementedTransport] returns the queue's own; callers use [CarrierOf].
 	Carrier(queue runlane.QueueName) (binding runlane.QueueName, ok bool)
-	// Ordered reports whether the wakeups of a group of this queue are delivered one after the other, in the order of
-	// their publication: the next one comes when that before it was acknowledged. In an ordered queue core acknowledges
-	// no wakeup while a lease on its run stands, so that no run executes beside or before those whose wakeups came
-	// earlier.
+	// Ordered reports whether the wakeups of a group are delivered in order of publication, each after the previous one
+	// is acknowledged. In an ordered queue core acknowledges no wakeup while the run is leased, so that runs of a group
+	// execute one at a time, in order.
 	Ordered(queue runlane.QueueName) bool
-	// Fair reports whether the wakeups of one group keep no others of the queue from coming, in no order.
+	// Fair reports whether a group's wakeups cannot hold up the rest of the queue. Fair queues have no order.
 	Fair(queue runlane.QueueName) bool
-	// Depth counts, approximately, wakeups of a queue that wait and those that were received and not yet acknowledged:
-	// redelivery waits while there is a backlog. No flag stands for it: runlane.ErrCapabilityUnsupported means that it
-	// cannot be read.
+	// Depth estimates the waiting wakeups of a queue, and the received but unacknowledged ones: redelivery pauses
+	// during a backlog. It has no flag: runlane.ErrCapabilityUnsupported means that it cannot be read.
 	Depth(ctx context.Context, queue runlane.QueueName) (visible, inFlight int, err error)
 }
 
-// StartOptions describe the runtime that a transport works for.
+// StartOptions describe the transport's runtime.
 type StartOptions struct {
-	// Environment is the one to receive wakeups of and to count. Only a transport with one set of queues for several
-	// environments, such as that of one file, needs it: elsewhere each environment has its own queues. Wakeups are sent
-	// to the environment that each one names. Default: the default environment.
+	// Environment selects the wakeups for Receive and Depth. Only a transport with shared queues for several
+	// environments, such as in one file, needs it. Sent wakeups go to the environment that each one names. Default: the
+	// default environment.
 	Environment runlane.Environment
-	// Logger is the runtime's, for a transport that was made without one. Default: slog.Default().
+	// Logger for a transport without its own. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -67,24 +65,22 @@ type TransportCapabilities struct {
 	DurableDelivery bool `json:"durableDelivery"`
 	// MessageGrouping: wakeups can be grouped for provider-level order.
 	MessageGrouping bool `json:"messageGrouping"`
-	// NativeDelay: the provider can hold wakeups for later (SendWakeups), in the queues of which MaxDelay says so.
+	// NativeDelay: the provider can delay wakeups (SendWakeups), for queues with a MaxDelay.
 	NativeDelay bool `json:"nativeDelay"`
-	// OrderedDelivery: the provider keeps the order within a group, for the queues of which Ordered says so.
+	// OrderedDelivery: the provider keeps the order within a group, for queues with Ordered.
 	OrderedDelivery bool `json:"orderedDelivery"`
 }
 
-// Wakeup tells a worker to check a run. It carries no state.
+// Wakeup makes a worker check a run. It carries no state: only the run's key and Queue, the time of the request in
+// RequestedAt, and TraceCarrier to continue a trace, which may be nil.
 type Wakeup struct {
 	RunKey
-	// Queue is the run's.
-	Queue runlane.QueueName
-	// RequestedAt is when the delivery was requested.
-	RequestedAt time.Time
-	// TraceCarrier continues a trace; may be nil.
+	Queue        runlane.QueueName
+	RequestedAt  time.Time
 	TraceCarrier map[string]string
 }
 
-// PublishAttempt is a claimed outbox message. GroupKey is the concurrency key, else the run id; the transport hashes
+// PublishAttempt is a claimed outbox message. GroupKey is the concurrency key, else the run ID; the transport hashes
 // it.
 type PublishAttempt struct {
 	OutboxRef
@@ -92,21 +88,19 @@ type PublishAttempt struct {
 	GroupKey string
 }
 
-// PublishCommand is what to publish.
+// PublishCommand holds wakeups to publish. Outcomes are in the order of Attempts.
 type PublishCommand struct {
-	// Attempts are answered in this order.
 	Attempts []PublishAttempt
 }
 
-// PublishOutcome is tagged: the zero value is a contract violation, so a forgotten entry is never "published". A
-// failure with the code runlane.ErrTransportPublishFailed is this message's own and counts;
+// PublishOutcome is tagged by Type: the zero value is a contract violation, so a forgotten entry never counts as
+// published. A failure with the code runlane.ErrTransportPublishFailed belongs to this message and counts;
 // runlane.ErrTransportUnavailable (throttled, outage) does not.
 type PublishOutcome struct {
-	// Type is the tag.
 	Type PublishOutcomeType
-	// Failure of a failed one.
+	// Failure, if Type is PublishFailed.
 	Failure runlane.Failure
-	// Permanent: it can never be accepted, and is dead-lettered at once.
+	// Permanent: the message can never be accepted and is dead-lettered at once.
 	Permanent bool
 }
 
@@ -117,35 +111,32 @@ type PublishOutcomeType string
 const (
 	// Published: the provider accepted it.
 	Published PublishOutcomeType = "published"
-	// PublishFailed: it did not.
+	// PublishFailed: the provider did not accept it.
 	PublishFailed PublishOutcomeType = "failed"
 )
 
-// Receiver is the optional ability to deliver wakeups to this process: memlane's channel, SQS long polling. Found with
-// [As].
+// Receiver is the optional ability to deliver wakeups to this process, such as memlane's channel or SQS long polling.
+// Found with [As].
 type Receiver interface {
-	// Receive calls handle from as many goroutines as concurrency until ctx ends, then waits for those under way and
-	// returns nil. A nil return of handle acknowledges; an error hands the wakeup back, to come again later. handle
-	// has logged it: the receiver need not. The
-	// context that handle gets does not end with ctx: the caller decides how long attempts may take to finish. queues
-	// are those to take wakeups of; one that is not bound is runlane.ErrConfigurationInvalid. Wakeups of queues that
-	// share a binding with them come too, and handle decides ([CarrierOf]).
+	// Receive calls handle from concurrency goroutines until ctx ends, waits for the running calls and returns nil. If
+	// handle returns nil, the wakeup is acknowledged; an error, which handle has already logged, returns it for later
+	// redelivery. The context of handle does not end with ctx: the caller decides how long attempts may take to finish.
+	// queues selects the wakeups; an unbound queue is runlane.ErrConfigurationInvalid. Wakeups of other queues on a
+	// shared binding arrive too, and handle decides about them ([CarrierOf]).
 	Receive(
 		ctx context.Context, queues []runlane.QueueName, concurrency int, handle func(context.Context, Wakeup) error,
 	) error
 }
 
-// CarrierOf names the binding with which the transport carries a queue's wakeups, one of its Queues. ok is false for a
-// queue that has none.
+// CarrierOf returns the binding that carries a queue's wakeups, one of the transport's Queues. ok is false without one.
 func CarrierOf(t Transport, queue runlane.QueueName) (binding runlane.QueueName, ok bool) {
 	binding, ok = t.Carrier(queue)
 	bindings := t.Queues()
 	return binding, ok && (bindings == nil || slices.Contains(bindings, binding))
 }
 
-// DelayedWakeup is a wakeup for later.
+// DelayedWakeup is a wakeup for later. Delay counts from the call.
 type DelayedWakeup struct {
 	Wakeup
-	// Delay counts from the call.
 	Delay time.Duration
 }

@@ -14,8 +14,8 @@ func unsupported(method string) error {
 	}
 }
 
-// UnimplementedStorage is embedded by storages: every method they leave out answers runlane.ErrCapabilityUnsupported;
-// Start and Close do nothing; CheckOutput and CheckPayload refuse nothing; no capability is promised.
+// UnimplementedStorage is for embedding: every method returns runlane.ErrCapabilityUnsupported, except that Start and
+// Close do nothing, CheckOutput and CheckPayload accept everything, and no capability is promised.
 type UnimplementedStorage struct{}
 
 var _ Storage = UnimplementedStorage{}
@@ -29,278 +29,278 @@ func (UnimplementedStorage) Start(context.Context) error { return nil }
 // Close does nothing.
 func (UnimplementedStorage) Close(context.Context) error { return nil }
 
-// AppendRunEvents answers runlane.ErrCapabilityUnsupported.
+// AppendRunEvents is unsupported.
 func (UnimplementedStorage) AppendRunEvents(context.Context, *AppendCommand) (*Commit, error) {
 	return nil, unsupported("AppendRunEvents")
 }
 
-// GetRun answers runlane.ErrCapabilityUnsupported.
+// GetRun is unsupported.
 func (UnimplementedStorage) GetRun(context.Context, RunKey) (*runlane.Run, error) {
 	return nil, unsupported("GetRun")
 }
 
-// GetRuns answers runlane.ErrCapabilityUnsupported.
+// GetRuns is unsupported.
 func (UnimplementedStorage) GetRuns(context.Context, *RunsQuery) ([]*runlane.Run, error) {
 	return nil, unsupported("GetRuns")
 }
 
-// GetRunByIdempotencyKey answers runlane.ErrCapabilityUnsupported.
+// GetRunByIdempotencyKey is unsupported.
 func (UnimplementedStorage) GetRunByIdempotencyKey(context.Context, OwnerKey) (*runlane.Run, error) {
 	return nil, unsupported("GetRunByIdempotencyKey")
 }
 
-// GetRunBySingletonKey answers runlane.ErrCapabilityUnsupported.
+// GetRunBySingletonKey is unsupported.
 func (UnimplementedStorage) GetRunBySingletonKey(context.Context, OwnerKey) (*runlane.Run, error) {
 	return nil, unsupported("GetRunBySingletonKey")
 }
 
-// ResetIdempotencyKey answers runlane.ErrCapabilityUnsupported.
+// ResetIdempotencyKey is unsupported.
 func (UnimplementedStorage) ResetIdempotencyKey(context.Context, OwnerKey) error {
 	return unsupported("ResetIdempotencyKey")
 }
 
-// InspectRun answers runlane.ErrCapabilityUnsupported.
+// InspectRun is unsupported.
 func (UnimplementedStorage) InspectRun(context.Context, *InspectQuery) (*Inspection, error) {
 	return nil, unsupported("InspectRun")
 }
 
-// ListRuns answers runlane.ErrCapabilityUnsupported.
+// ListRuns is unsupported.
 func (UnimplementedStorage) ListRuns(context.Context, *RunQuery) (*runlane.Page[runlane.RunSummary], error) {
 	return nil, unsupported("ListRuns")
 }
 
-// ListRunEvents answers runlane.ErrCapabilityUnsupported.
+// ListRunEvents is unsupported.
 func (UnimplementedStorage) ListRunEvents(context.Context, *EventQuery) (*runlane.Page[runlane.EventRecord], error) {
 	return nil, unsupported("ListRunEvents")
 }
 
-// ListRunnableRuns answers runlane.ErrCapabilityUnsupported.
+// ListRunnableRuns is unsupported.
 func (UnimplementedStorage) ListRunnableRuns(context.Context, *DueQuery) (*runlane.Page[RunRef], error) {
 	return nil, unsupported("ListRunnableRuns")
 }
 
-// ListRunsNeedingDispatch answers runlane.ErrCapabilityUnsupported.
+// ListRunsNeedingDispatch is unsupported.
 func (UnimplementedStorage) ListRunsNeedingDispatch(context.Context, *DueQuery) (*runlane.Page[RunRef], error) {
 	return nil, unsupported("ListRunsNeedingDispatch")
 }
 
-// ListRunsNeedingDelivery answers runlane.ErrCapabilityUnsupported.
+// ListRunsNeedingDelivery is unsupported.
 func (UnimplementedStorage) ListRunsNeedingDelivery(context.Context, *DueQuery) (*runlane.Page[RunRef], error) {
 	return nil, unsupported("ListRunsNeedingDelivery")
 }
 
-// ListRunsNeedingRedelivery answers runlane.ErrCapabilityUnsupported.
+// ListRunsNeedingRedelivery is unsupported.
 func (UnimplementedStorage) ListRunsNeedingRedelivery(context.Context, *DueQuery) (*runlane.Page[RunRef], error) {
 	return nil, unsupported("ListRunsNeedingRedelivery")
 }
 
-// ListRunsNeedingCancellationFinalization answers runlane.ErrCapabilityUnsupported.
+// ListRunsNeedingCancellationFinalization is unsupported.
 func (UnimplementedStorage) ListRunsNeedingCancellationFinalization(
 	context.Context, *DueQuery,
 ) (*runlane.Page[RunRef], error) {
 	return nil, unsupported("ListRunsNeedingCancellationFinalization")
 }
 
-// ReserveRunDispatch answers runlane.ErrCapabilityUnsupported.
+// ReserveRunDispatch is unsupported.
 func (UnimplementedStorage) ReserveRunDispatch(context.Context, *ReserveCommand) (*Acquisition, error) {
 	return nil, unsupported("ReserveRunDispatch")
 }
 
-// ReleaseRunDispatch answers runlane.ErrCapabilityUnsupported.
+// ReleaseRunDispatch is unsupported.
 func (UnimplementedStorage) ReleaseRunDispatch(context.Context, *ReleaseDispatchCommand) (bool, error) {
 	return false, unsupported("ReleaseRunDispatch")
 }
 
-// ClaimRunLease answers runlane.ErrCapabilityUnsupported.
+// ClaimRunLease is unsupported.
 func (UnimplementedStorage) ClaimRunLease(context.Context, *ClaimCommand) (*Acquisition, error) {
 	return nil, unsupported("ClaimRunLease")
 }
 
-// HeartbeatRunLease answers runlane.ErrCapabilityUnsupported.
+// HeartbeatRunLease is unsupported.
 func (UnimplementedStorage) HeartbeatRunLease(context.Context, *HeartbeatCommand) (*Commit, error) {
 	return nil, unsupported("HeartbeatRunLease")
 }
 
-// ReleaseRunLease answers runlane.ErrCapabilityUnsupported.
+// ReleaseRunLease is unsupported.
 func (UnimplementedStorage) ReleaseRunLease(context.Context, *ReleaseCommand) error {
 	return unsupported("ReleaseRunLease")
 }
 
-// KeepRecord answers runlane.ErrCapabilityUnsupported.
+// KeepRecord is unsupported.
 func (UnimplementedStorage) KeepRecord(context.Context, *KeepCommand) (*StepRecord, error) {
 	return nil, unsupported("KeepRecord")
 }
 
-// ListRecords answers runlane.ErrCapabilityUnsupported.
+// ListRecords is unsupported.
 func (UnimplementedStorage) ListRecords(context.Context, *RecordQuery) (*runlane.Page[StepRecord], error) {
 	return nil, unsupported("ListRecords")
 }
 
-// ReadMail answers runlane.ErrCapabilityUnsupported.
+// ReadMail is unsupported.
 func (UnimplementedStorage) ReadMail(context.Context, *MailQuery) (*Mail, error) {
 	return nil, unsupported("ReadMail")
 }
 
-// SendSignal answers runlane.ErrCapabilityUnsupported.
+// SendSignal is unsupported.
 func (UnimplementedStorage) SendSignal(context.Context, *SignalCommand) (*Commit, error) {
 	return nil, unsupported("SendSignal")
 }
 
-// BeginCall answers runlane.ErrCapabilityUnsupported.
+// BeginCall is unsupported.
 func (UnimplementedStorage) BeginCall(context.Context, *CallCommand) (*RunCall, error) {
 	return nil, unsupported("BeginCall")
 }
 
-// ReadCalls answers runlane.ErrCapabilityUnsupported.
+// ReadCalls is unsupported.
 func (UnimplementedStorage) ReadCalls(context.Context, *CallQuery) (*CallsRead, error) {
 	return nil, unsupported("ReadCalls")
 }
 
-// ListRunsToTell answers runlane.ErrCapabilityUnsupported.
+// ListRunsToTell is unsupported.
 func (UnimplementedStorage) ListRunsToTell(context.Context, *DueQuery) (*runlane.Page[RunRef], error) {
 	return nil, unsupported("ListRunsToTell")
 }
 
-// TellEnd answers runlane.ErrCapabilityUnsupported.
+// TellEnd is unsupported.
 func (UnimplementedStorage) TellEnd(context.Context, *TellCommand) (*Commit, error) {
 	return nil, unsupported("TellEnd")
 }
 
-// PutFlow answers runlane.ErrCapabilityUnsupported.
+// PutFlow is unsupported.
 func (UnimplementedStorage) PutFlow(context.Context, *FlowCommand) (*FlowRecord, error) {
 	return nil, unsupported("PutFlow")
 }
 
-// GetFlow answers runlane.ErrCapabilityUnsupported.
+// GetFlow is unsupported.
 func (UnimplementedStorage) GetFlow(context.Context, *FlowRead) (*FlowRecord, error) {
 	return nil, unsupported("GetFlow")
 }
 
-// ListFlows answers runlane.ErrCapabilityUnsupported.
+// ListFlows is unsupported.
 func (UnimplementedStorage) ListFlows(context.Context, *FlowQuery) (*runlane.Page[FlowRecord], error) {
 	return nil, unsupported("ListFlows")
 }
 
-// PutSchedule answers runlane.ErrCapabilityUnsupported.
+// PutSchedule is unsupported.
 func (UnimplementedStorage) PutSchedule(context.Context, *PutScheduleCommand) (*runlane.ScheduleRecord, error) {
 	return nil, unsupported("PutSchedule")
 }
 
-// GetSchedule answers runlane.ErrCapabilityUnsupported.
+// GetSchedule is unsupported.
 func (UnimplementedStorage) GetSchedule(context.Context, ScheduleKey) (*runlane.ScheduleRecord, error) {
 	return nil, unsupported("GetSchedule")
 }
 
-// ListSchedules answers runlane.ErrCapabilityUnsupported.
+// ListSchedules is unsupported.
 func (UnimplementedStorage) ListSchedules(context.Context, *PageQuery) (*runlane.Page[runlane.ScheduleRecord], error) {
 	return nil, unsupported("ListSchedules")
 }
 
-// ClaimScheduleOccurrence answers runlane.ErrCapabilityUnsupported.
+// ClaimScheduleOccurrence is unsupported.
 func (UnimplementedStorage) ClaimScheduleOccurrence(
 	context.Context, *ClaimOccurrenceCommand,
 ) (*OccurrenceClaim, error) {
 	return nil, unsupported("ClaimScheduleOccurrence")
 }
 
-// CompleteScheduleOccurrence answers runlane.ErrCapabilityUnsupported.
+// CompleteScheduleOccurrence is unsupported.
 func (UnimplementedStorage) CompleteScheduleOccurrence(context.Context, *CompleteOccurrenceCommand) error {
 	return unsupported("CompleteScheduleOccurrence")
 }
 
-// ListScheduleOccurrences answers runlane.ErrCapabilityUnsupported.
+// ListScheduleOccurrences is unsupported.
 func (UnimplementedStorage) ListScheduleOccurrences(
 	context.Context, *OccurrenceQuery,
 ) (*runlane.Page[runlane.Occurrence], error) {
 	return nil, unsupported("ListScheduleOccurrences")
 }
 
-// ClaimOutboxMessages answers runlane.ErrCapabilityUnsupported.
+// ClaimOutboxMessages is unsupported.
 func (UnimplementedStorage) ClaimOutboxMessages(context.Context, *ClaimOutboxCommand) ([]OutboxMessage, error) {
 	return nil, unsupported("ClaimOutboxMessages")
 }
 
-// MarkOutboxMessagesPublished answers runlane.ErrCapabilityUnsupported.
+// MarkOutboxMessagesPublished is unsupported.
 func (UnimplementedStorage) MarkOutboxMessagesPublished(context.Context, *MarkPublishedCommand) error {
 	return unsupported("MarkOutboxMessagesPublished")
 }
 
-// MarkOutboxMessagesFailed answers runlane.ErrCapabilityUnsupported.
+// MarkOutboxMessagesFailed is unsupported.
 func (UnimplementedStorage) MarkOutboxMessagesFailed(context.Context, *MarkFailedCommand) error {
 	return unsupported("MarkOutboxMessagesFailed")
 }
 
-// MarkOutboxMessagesDeadLettered answers runlane.ErrCapabilityUnsupported.
+// MarkOutboxMessagesDeadLettered is unsupported.
 func (UnimplementedStorage) MarkOutboxMessagesDeadLettered(context.Context, *MarkDeadLetteredCommand) error {
 	return unsupported("MarkOutboxMessagesDeadLettered")
 }
 
-// ListDeadLetters answers runlane.ErrCapabilityUnsupported.
+// ListDeadLetters is unsupported.
 func (UnimplementedStorage) ListDeadLetters(
 	context.Context, *DeadLetterQuery,
 ) (*runlane.Page[runlane.DeadLetter], error) {
 	return nil, unsupported("ListDeadLetters")
 }
 
-// RequeueDeadLetters answers runlane.ErrCapabilityUnsupported.
+// RequeueDeadLetters is unsupported.
 func (UnimplementedStorage) RequeueDeadLetters(context.Context, *RequeueCommand) (int, error) {
 	return 0, unsupported("RequeueDeadLetters")
 }
 
-// PruneRuns answers runlane.ErrCapabilityUnsupported.
+// PruneRuns is unsupported.
 func (UnimplementedStorage) PruneRuns(context.Context, *PruneCommand) (*PruneProgress, error) {
 	return nil, unsupported("PruneRuns")
 }
 
-// PutTask answers runlane.ErrCapabilityUnsupported.
+// PutTask is unsupported.
 func (UnimplementedStorage) PutTask(context.Context, *PutTaskCommand) error {
 	return unsupported("PutTask")
 }
 
-// ListTasks answers runlane.ErrCapabilityUnsupported.
+// ListTasks is unsupported.
 func (UnimplementedStorage) ListTasks(context.Context, *PageQuery) (*runlane.Page[TaskRecord], error) {
 	return nil, unsupported("ListTasks")
 }
 
-// PutProgress answers runlane.ErrCapabilityUnsupported.
+// PutProgress is unsupported.
 func (UnimplementedStorage) PutProgress(context.Context, RunKey, string, runlane.Progress) error {
 	return unsupported("PutProgress")
 }
 
-// GetProgress answers runlane.ErrCapabilityUnsupported.
+// GetProgress is unsupported.
 func (UnimplementedStorage) GetProgress(context.Context, RunKey) (runlane.Progress, error) {
 	return runlane.Progress{}, unsupported("GetProgress")
 }
 
-// BeginFeed answers runlane.ErrCapabilityUnsupported.
+// BeginFeed is unsupported.
 func (UnimplementedStorage) BeginFeed(context.Context) (FeedPosition, error) {
 	return FeedPosition{}, unsupported("BeginFeed")
 }
 
-// ReadFeed answers runlane.ErrCapabilityUnsupported.
+// ReadFeed is unsupported.
 func (UnimplementedStorage) ReadFeed(context.Context, *FeedQuery) (*FeedPage, error) {
 	return nil, unsupported("ReadFeed")
 }
 
-// CheckOutput refuses nothing.
+// CheckOutput accepts everything.
 func (UnimplementedStorage) CheckOutput(runlane.RunID, []byte) error { return nil }
 
-// CheckPayload refuses nothing.
+// CheckPayload accepts everything.
 func (UnimplementedStorage) CheckPayload(runlane.RunID, []byte) error { return nil }
 
-// CountRuns answers runlane.ErrCapabilityUnsupported.
+// CountRuns is unsupported.
 func (UnimplementedStorage) CountRuns(context.Context, *CountQuery) (*RunCounts, error) {
 	return nil, unsupported("CountRuns")
 }
 
-// Check answers runlane.ErrCapabilityUnsupported.
+// Check is unsupported.
 func (UnimplementedStorage) Check(context.Context, *PageQuery) (*runlane.Page[Violation], error) {
 	return nil, unsupported("Check")
 }
 
-// UnimplementedTransport is embedded by transports: PublishWakeups, SendWakeups and Depth answer
-// runlane.ErrCapabilityUnsupported; Start and Close do nothing; no capability is promised; any queue is accepted, has a
-// binding of its own, and neither delays nor orders.
+// UnimplementedTransport is for embedding: PublishWakeups, SendWakeups and Depth return
+// runlane.ErrCapabilityUnsupported; Start and Close do nothing; no capability is promised; any queue is accepted, has
+// its own binding, and neither delays nor orders.
 type UnimplementedTransport struct{}
 
 var _ Transport = UnimplementedTransport{}
@@ -317,20 +317,20 @@ func (UnimplementedTransport) Close(context.Context) error { return nil }
 // Queues cannot be listed.
 func (UnimplementedTransport) Queues() []runlane.QueueName { return nil }
 
-// PublishWakeups answers runlane.ErrCapabilityUnsupported.
+// PublishWakeups is unsupported.
 func (UnimplementedTransport) PublishWakeups(context.Context, *PublishCommand) ([]PublishOutcome, error) {
 	return nil, unsupported("PublishWakeups")
 }
 
-// MaxDelay is 0: no queue can delay.
+// MaxDelay is 0.
 func (UnimplementedTransport) MaxDelay(runlane.QueueName) time.Duration { return 0 }
 
-// SendWakeups answers runlane.ErrCapabilityUnsupported.
+// SendWakeups is unsupported.
 func (UnimplementedTransport) SendWakeups(context.Context, []DelayedWakeup) ([]PublishOutcome, error) {
 	return nil, unsupported("SendWakeups")
 }
 
-// Carrier is the binding of the queue's name.
+// Carrier returns the queue's own name.
 func (UnimplementedTransport) Carrier(queue runlane.QueueName) (runlane.QueueName, bool) {
 	return queue, true
 }
@@ -341,7 +341,7 @@ func (UnimplementedTransport) Ordered(runlane.QueueName) bool { return false }
 // Fair is false.
 func (UnimplementedTransport) Fair(runlane.QueueName) bool { return false }
 
-// Depth answers runlane.ErrCapabilityUnsupported.
+// Depth is unsupported.
 func (UnimplementedTransport) Depth(context.Context, runlane.QueueName) (visible, inFlight int, err error) {
 	return 0, 0, unsupported("Depth")
 }
