@@ -1,4 +1,4 @@
-// Package fail builds and reads the errors that core and its rooms have in common.
+// Package fail builds and inspects the errors common to core and its internal packages.
 package fail
 
 import (
@@ -10,17 +10,17 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Option is an option of core.Open that cannot be.
+// Option returns the error for an invalid option of core.Open.
 func Option(hint, format string, args ...any) error {
 	return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// Input is an argument that cannot be.
+// Input returns the error for an invalid argument.
 func Input(hint, format string, args ...any) error {
 	return &runlane.Error{Code: runlane.ErrValidationFailed, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// Unsupported is an ability that the lane does not have.
+// Unsupported returns the error for an ability that the lane lacks.
 func Unsupported(message string) error {
 	return &runlane.Error{
 		Code:    runlane.ErrCapabilityUnsupported,
@@ -29,7 +29,7 @@ func Unsupported(message string) error {
 	}
 }
 
-// Cancelled is the error of a caller whose context has ended.
+// Cancelled returns the error for an ended ctx.
 func Cancelled(ctx context.Context, run runlane.RunID) error {
 	return &runlane.Error{
 		Code:      runlane.ErrOperationCancelled,
@@ -40,7 +40,7 @@ func Cancelled(ctx context.Context, run runlane.RunID) error {
 	}
 }
 
-// First is the first error that is not nil.
+// First returns the first error that is not nil.
 func First(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -50,13 +50,13 @@ func First(errs ...error) error {
 	return nil
 }
 
-// As finds an error of this module in err. A nil pointer is none.
+// As finds an error of this module in err. A nil pointer does not count.
 func As(err error) (*runlane.Error, bool) {
 	e, ok := errors.AsType[*runlane.Error](err)
 	return e, ok && e != nil
 }
 
-// Hint is an error's hint, "" for none.
+// Hint returns an error's hint, or "".
 func Hint(err error) string {
 	if e, ok := As(err); ok {
 		return e.Hint
@@ -64,7 +64,7 @@ func Hint(err error) string {
 	return ""
 }
 
-// Message is an error's own message, without its code.
+// Message returns an error's own message, without its code.
 func Message(err error) string {
 	if e, ok := As(err); ok {
 		return e.Message
@@ -72,8 +72,8 @@ func Message(err error) string {
 	return strings.TrimSpace(err.Error())
 }
 
-// IsConflict reports a lost race of the kind.
+// IsConflict reports whether err is a lost race of this kind.
 func IsConflict(err error, kind runlane.ConflictKind) bool { return err != nil && errors.Is(err, kind) }
 
-// IsNotFound reports a run that does not exist.
+// IsNotFound reports whether err means that the run does not exist.
 func IsNotFound(err error) bool { return err != nil && errors.Is(err, runlane.ErrRunNotFound) }

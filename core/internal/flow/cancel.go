@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Cancel closes a flow and cancels its runs that have not ended; with everything also those that undo.
+// Cancel closes a flow and cancels its unended runs; with everything also nodes that run by a condition on failures.
 func (all *Flows) Cancel(ctx context.Context, f *Flow, by By, everything bool) (*runlane.FlowState, error) {
 	id, closed := f.record.ID, 1
 	if everything {
@@ -18,7 +18,7 @@ func (all *Flows) Cancel(ctx context.Context, f *Flow, by By, everything bool) (
 	_, err := f.change(ctx, func(record *lane.FlowRecord) bool {
 		open = true
 		if record.Closed >= closed {
-			return false // this very cancellation, whose answer was lost, or another one
+			return false // already cancelled, perhaps by this call before a lost answer
 		}
 		record.Closed, record.TendAt = closed, all.Host.Now()
 		return true

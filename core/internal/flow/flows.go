@@ -1,4 +1,4 @@
-// Package flow keeps flows: their graphs, what a node's end leads to, cancellations and retries. Package core makes and
+// Package flow keeps flows: graphs, consequences of a node's end, cancellations and retries. Package core makes and
 // changes the runs.
 package flow
 
@@ -13,13 +13,13 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Host is what flows need of the runtime.
+// Host is the runtime's side of flows.
 type Host interface {
-	// Now is the time as storages keep it.
+	// Now returns the time in the precision of storages.
 	Now() time.Time
-	// Storage is the one on which the runtime works.
+	// Storage is the runtime's storage.
 	Storage() lane.Storage
-	// Check refuses a call of which no node can be made.
+	// Check refuses a call that cannot become a node.
 	Check(call runlane.Call, options *runlane.TriggerOptions) error
 	// Make makes the run of a node from its call, once.
 	Make(ctx context.Context, call runlane.Call, options *runlane.TriggerOptions, n *Node) error
@@ -27,50 +27,50 @@ type Host interface {
 	CheckRepeat(by By, old *runlane.Run) error
 	// Repeat makes a run of a node from an earlier one, once.
 	Repeat(ctx context.Context, by By, old *runlane.Run, n *Node) error
-	// Resume lets a run that waits go on. One that changed since it was read is runlane.ConflictEventSequence.
+	// Resume resumes a waiting run. If it changed since the read: runlane.ConflictEventSequence.
 	Resume(ctx context.Context, run *runlane.Run, body *runlane.RunResumed) error
-	// CancelWaiting cancels a run that waits. One that changed since it was read is runlane.ConflictEventSequence.
+	// CancelWaiting cancels a waiting run. If it changed since the read: runlane.ConflictEventSequence.
 	CancelWaiting(ctx context.Context, run *runlane.Run, reason string) error
-	// Cancel cancels a run, whatever it does. One that has ended, or is gone, is no error.
+	// Cancel cancels a run in any state. A run that has ended or is gone is not an error.
 	Cancel(ctx context.Context, by By, id runlane.RunID) error
-	// Ended wakes those that wait in this process for the end of a flow.
+	// Ended wakes callers in this process that wait for the end of a flow.
 	Ended(id runlane.FlowID)
 }
 
-// By is who changes a flow, and why.
+// By is the actor of a change and the reason.
 type By struct {
 	Actor  runlane.Actor
 	Reason string
 }
 
-// Node is what a run has of its flow.
+// Node is a run's part in its flow.
 type Node struct {
 	RunID  runlane.RunID
 	Check  lane.FlowCheck
 	Source runlane.Source
-	Waits  int // for how many ends of other nodes
+	Waits  int // number of ends of other nodes to wait for
 }
 
-// Flows has the flows of one runtime.
+// Flows manages the flows of one runtime.
 type Flows struct {
 	Host        Host
 	Environment runlane.Environment
 	Logger      *slog.Logger
-	Coded       bool // payloads are encoded, so that nothing may be kept that confirms a guess of one
+	Coded       bool // payloads are encoded; keep no hash that would confirm a guess
 
 	graphs graphs
 }
 
 const (
-	// changeRounds is how often a change reads the flow, or a run of it, again after another process changed it first.
+	// changeRounds bounds how often a change is repeated after another process changed the flow or run first.
 	changeRounds = 5
-	// readChunk is how many runs are read at once.
+	// readChunk is the number of runs in one read.
 	readChunk = 100
-	// parallel is how many nodes are changed at once.
+	// parallel is the number of nodes changed at once.
 	parallel = 8
 )
 
-// inParallel does n things, some at once, and returns the first error.
+// inParallel calls do n times, up to parallel at once, and returns the first error.
 func inParallel(n int, do func(i int) error) error {
 	var group errgroup.Group
 	group.SetLimit(parallel)

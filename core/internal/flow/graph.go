@@ -15,24 +15,24 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// graph is the plan of a flow in a round, with what follows from it. It never changes; what it knows of its runs only
-// grows. A runtime keeps it from one end of a node to the next, so that a large flow is read and decoded once.
+// graph is the plan of a flow in a round, with derived data. The plan never changes; knowledge about its runs only
+// grows. A runtime caches graphs, so that a large flow is read and decoded once.
 type graph struct {
 	plan       flowPlan
 	place      map[string]int
 	dependents [][]int
 
 	once sync.Once
-	ids  []runlane.RunID // of the latest runs, by place
-	rank []int           // of each place, in the order of the ids
+	ids  []runlane.RunID // of the latest runs, by node
+	rank []int           // of each node in the order of ids
 
 	mu      sync.Mutex
-	version int64          // of the record, as read last
-	over    []*runlane.Run // latest runs that have ended, by place: status and counters. An end never changes.
-	open    []bool         // latest runs that had not ended when they were read last
+	version int64          // of the record at its last read
+	over    []*runlane.Run // ended latest runs, by node: status and counters; final
+	open    []bool         // latest runs that had not ended at their last read
 }
 
-// newGraph is that of a plan. Its nodes go after nodes that are there.
+// newGraph returns the graph of a plan with valid dependencies.
 func newGraph(plan flowPlan) *graph {
 	g := &graph{plan: plan, place: make(map[string]int, len(plan.Nodes))}
 	for i := range plan.Nodes {
@@ -42,10 +42,10 @@ func newGraph(plan flowPlan) *graph {
 	return g
 }
 
-// readGraph is that of a record.
+// readGraph returns the graph of a record.
 func readGraph(record *lane.FlowRecord) (*graph, error) {
 	var plan flowPlan
-	if err := errors.Join(json.Unmarshal(record.Plan, &plan), plan.fault()); err != nil {
+	if err := errors.Join(json.Unmarshal(record.Plan, &plan), plan.checkDependencies()); err != nil {
 		return nil, &runlane.Error{
 			Code:    runlane.ErrInvariantViolation,
 			Message: fmt.Sprintf("the graph of flow %q cannot be read", record.ID),
@@ -65,7 +65,7 @@ func (g *graph) index() {
 	}
 }
 
-// levels are the places of the nodes, those of each level before those that they go after. None: there is a cycle.
+// levels returns the nodes in levels, dependents before their predecessors. nil: there is a cycle.
 func (g *graph) levels() (levels [][]int) {
 	left := make([]int, len(g.plan.Nodes))
 	var level []int
@@ -92,15 +92,15 @@ func (g *graph) levels() (levels [][]int) {
 	return nil
 }
 
-// cycleShown bounds how many names of a cycle an error has.
+// cycleShown bounds the names of a cycle in an error.
 const cycleShown = 8
 
-// cycle says which nodes of a graph without levels wait for each other.
+// cycle describes a cycle in a graph without levels.
 func (g *graph) cycle() string {
 	const ended = -1
 	var (
-		place = make([]int, len(g.plan.Nodes)) // on the way, from 1
-		way   []int                            // each node goes after the next
+		place = make([]int, len(g.plan.Nodes)) // position on the path, from 1
+		way   []int                            // each node comes after the next
 		from  func(i int) bool
 	)
 	from = func(i int) bool {
@@ -118,7 +118,7 @@ func (g *graph) cycle() string {
 		way = way[:len(way)-1]
 		return false
 	}
-	for i := 0; !from(i); i++ { // ends: there is a cycle
+	for i := 0; !from(i); i++ { // terminates, because there is a cycle
 	}
 	var names []string
 	for n, i := range way {
@@ -131,13 +131,14 @@ func (g *graph) cycle() string {
 	return strings.Join(names, " after ")
 }
 
-// runID is the id of a node's latest run. No id comes again with another meaning: the flow's creation is in it.
+// runID returns the ID of a node's latest run. It includes the flow's creation time, so it is never reused with another
+// meaning.
 func (f *Flow) runID(i int) runlane.RunID {
-	f.number()
+	f.computeIDs()
 	return f.ids[i]
 }
 
-func (f *Flow) runOf(i, round int) runlane.RunID {
+func (f *Flow) runIDOf(i, round int) runlane.RunID {
 	sum := sha256.Sum256([]byte(strings.Join([]string{
 		"flow",
 		string(f.record.ID),
@@ -148,15 +149,15 @@ func (f *Flow) runOf(i, round int) runlane.RunID {
 	return runlane.RunID("run_" + hex.EncodeToString(sum[:16]))
 }
 
-// number computes the ids of the latest runs, once.
-func (f *Flow) number() {
+// computeIDs computes the IDs of the latest runs, once.
+func (f *Flow) computeIDs() {
 	f.once.Do(func() {
 		n := len(f.plan.Nodes)
 		f.ids, f.rank = make([]runlane.RunID, n), make([]int, n)
 		f.over, f.open = make([]*runlane.Run, n), make([]bool, n)
-		order := f.every()
+		order := f.allNodes()
 		for i := range order {
-			f.ids[i] = f.runOf(i, f.plan.Nodes[i].Round)
+			f.ids[i] = f.runIDOf(i, f.plan.Nodes[i].Round)
 		}
 		slices.SortFunc(order, func(a, b int) int { return strings.Compare(string(f.ids[a]), string(f.ids[b])) })
 		for rank, i := range order {
@@ -165,9 +166,9 @@ func (f *Flow) number() {
 	})
 }
 
-// saw keeps what was read of a node's latest run.
-func (f *Flow) saw(i int, run *runlane.Run) {
-	f.number()
+// remember records the state of a node's latest run.
+func (f *Flow) remember(i int, run *runlane.Run) {
+	f.computeIDs()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.open[i] = !run.Status.Terminal(); !f.open[i] {
@@ -175,9 +176,9 @@ func (f *Flow) saw(i int, run *runlane.Run) {
 	}
 }
 
-// openedOf is a place among some whose run had not ended when it was read last; -1 for none.
-func (f *Flow) openedOf(places []int) int {
-	f.number()
+// firstOpen returns the first of some nodes whose run had not ended at its last read; -1 for none.
+func (f *Flow) firstOpen(places []int) int {
+	f.computeIDs()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if at := slices.IndexFunc(places, func(i int) bool { return f.open[i] }); at >= 0 {
@@ -186,10 +187,10 @@ func (f *Flow) openedOf(places []int) int {
 	return -1
 }
 
-// unknown are the places among some whose runs are not known to have ended, in the order of their ids, which are
-// hashes: whatever order runs end in, few are read in vain.
-func (f *Flow) unknown(places []int) (left []int) {
-	f.number()
+// unread returns the nodes whose runs are not known to have ended, in the order of their IDs. IDs are hashes, so in
+// whatever order runs end, few reads are in vain.
+func (f *Flow) unread(places []int) (left []int) {
+	f.computeIDs()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, i := range places {
@@ -201,8 +202,8 @@ func (f *Flow) unknown(places []int) (left []int) {
 	return left
 }
 
-// known adds the runs of places that are known to have ended.
-func (f *Flow) known(places []int, runs map[int]*runlane.Run) {
+// addEnded adds the runs that are known to have ended.
+func (f *Flow) addEnded(places []int, runs map[int]*runlane.Run) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, i := range places {
@@ -212,23 +213,23 @@ func (f *Flow) known(places []int, runs map[int]*runlane.Run) {
 	}
 }
 
-// mostGraphs is how many graphs a runtime keeps.
+// mostGraphs is the size of a runtime's cache of graphs.
 const mostGraphs = 32
 
-// graphs are those of flows that have not finished, by the id of the flow. Safe for concurrent use.
+// graphs caches graphs of unfinished flows by flow ID. Safe for concurrent use.
 type graphs struct {
 	mu   sync.Mutex
 	kept map[runlane.FlowID]keptGraph
 }
 
-// keptGraph is a graph with what it is of.
+// keptGraph is a cached graph with its identity.
 type keptGraph struct {
 	*graph
-	created int64 // of the flow, in milliseconds
+	created int64 // the flow's creation in milliseconds
 	round   int
 }
 
-// of reports the graph of a record: of the same flow in the same round, no older than it was seen.
+// of reports whether this is the graph of a record: the same flow in the same round, not older than last seen.
 func (k keptGraph) of(record *lane.FlowRecord) bool {
 	if k.graph == nil || k.created != record.CreatedAt.UnixMilli() || k.round != record.Round {
 		return false
@@ -246,7 +247,7 @@ func (g *graphs) find(id runlane.FlowID) keptGraph {
 	return g.kept[id]
 }
 
-// keep keeps the graph of a record, unless the flow has finished.
+// keep caches the graph of a record, unless the flow has finished.
 func (g *graphs) keep(record *lane.FlowRecord, made *graph) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Record reads the whole record of a flow, with a graph that can be read.
+// Record reads the whole record of a flow and checks that its graph is readable.
 func (all *Flows) Record(ctx context.Context, id runlane.FlowID) (*lane.FlowRecord, error) {
 	record, err := all.readRecord(ctx, id, false)
 	if err != nil {
@@ -18,9 +18,9 @@ func (all *Flows) Record(ctx context.Context, id runlane.FlowID) (*lane.FlowReco
 	return record, err
 }
 
-// Settle looks at what the nodes of a flow wait for that was written from elsewhere: what had ended where they are from
-// tells no one here. It is the same look as that of every end, so a runtime that works meanwhile may do it, too. there
-// says that a flow of the id was here before, which has to be the same one.
+// Settle judges the waiting nodes of an imported flow, because ends of the source environment notify nobody here. It is
+// the check of every end, so a concurrent runtime may do it too. there means that a flow with this ID existed before
+// the import; it must be the same one.
 func (all *Flows) Settle(ctx context.Context, record *lane.FlowRecord, there bool) error {
 	f, err := all.Read(ctx, record.ID)
 	if err != nil {

@@ -14,40 +14,40 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// flowPlan is the graph of a flow as its record keeps it.
+// flowPlan is the graph of a flow as stored in its record.
 type flowPlan struct {
 	Nodes []plannedNode `json:"nodes"`
-	// Sum tells other payloads; "" where the storage must not learn of them.
+	// Sum is a hash of the payloads; "" if the storage must not have one.
 	Sum string `json:"sum,omitempty"`
 }
 
-// plannedNode is a node. Of every retry that made another run of it, Round is that of the latest.
+// plannedNode is a node. Round is the latest round in which it got a run.
 type plannedNode struct {
 	Name  string            `json:"name"`
 	Task  runlane.TaskID    `json:"task"`
-	After []int             `json:"after,omitempty"` // places of nodes
+	After []int             `json:"after,omitempty"` // indexes of nodes
 	If    runlane.Condition `json:"if,omitempty"`
 	Round int               `json:"round,omitempty"`
-	// Before are rounds of earlier runs: the first, and the latest of the others. Times is how many there were.
+	// Before holds rounds of earlier runs: the first and the latest ones. Times is the number of all of them.
 	Before []int `json:"before,omitempty"`
 	Times  int   `json:"times,omitempty"`
-	// End is how the run had ended that a retry left as it is: it counts where the run is pruned since.
+	// End is the final status of a run that a retry kept. It is used if the run is pruned.
 	End runlane.Status `json:"end,omitempty"`
-	// Owed says of a node with IfFailed that what it undoes had begun in an earlier round and was not undone there.
+	// Owed: a node with IfFailed must still undo work that began in an earlier round.
 	Owed bool `json:"owed,omitempty"`
 }
 
 const (
-	// maxBefore is how many rounds of earlier runs a node names: a retry repeats the latest run that was made, and more
-	// than a few rounds in a row that made none are none at all.
+	// maxBefore bounds the earlier rounds kept for a node. A retry repeats the latest run that was made, and several
+	// rounds in a row that make none do not happen.
 	maxBefore = 5
-	// retryRoom is how many bytes retries may add to a node of the plan, however many there are:
+	// retryRoom is how many bytes all retries together may add to a node of the plan:
 	// ,"round":90,"before":[0,86,87,88,89],"times":90,"end":"succeeded","owed":true
 	retryRoom = 80
 )
 
-// replaced notes that the node gets another run, in a round.
-func (n *plannedNode) replaced(round int) {
+// addRound moves the node's latest run to Before and sets its new round.
+func (n *plannedNode) addRound(round int) {
 	n.Times = n.times() + 1
 	n.Before = append(slices.Clone(n.Before), n.Round)
 	if over := len(n.Before) - maxBefore; over > 0 {
@@ -56,18 +56,18 @@ func (n *plannedNode) replaced(round int) {
 	n.Round, n.End = round, ""
 }
 
-// times is how many runs of the node there were before the latest. Older plans name all of them.
+// times counts the earlier runs of the node. Older plans list all of them in Before.
 func (n *plannedNode) times() int { return max(n.Times, len(n.Before)) }
 
-// same reports an equal graph, in whatever state its runs are.
+// same reports whether the graphs are equal, in any state of their runs.
 func (p *flowPlan) same(other *flowPlan) bool {
 	return slices.EqualFunc(p.Nodes, other.Nodes, func(a, b plannedNode) bool {
 		return a.Name == b.Name && a.Task == b.Task && a.If == b.If && slices.Equal(a.After, b.After)
 	})
 }
 
-// fault is a dependency on a node that is not there.
-func (p *flowPlan) fault() error {
+// checkDependencies finds a dependency on an unknown node.
+func (p *flowPlan) checkDependencies() error {
 	for i := range p.Nodes {
 		for _, after := range p.Nodes[i].After {
 			if after < 0 || after >= len(p.Nodes) {
@@ -78,7 +78,7 @@ func (p *flowPlan) fault() error {
 	return nil
 }
 
-// plan refuses what can be no flow, before anything is read or written.
+// plan checks a flow and builds its graph, before any read or write of the storage.
 func (all *Flows) plan(f *runlane.Flow, options *runlane.FlowOptions, safe func(error) error) (*flowStart, error) {
 	if f == nil {
 		return nil, fail.Input("build it with runlane.NewFlow", "the flow is nil")
@@ -114,7 +114,7 @@ func (all *Flows) plan(f *runlane.Flow, options *runlane.FlowOptions, safe func(
 		}
 		sum.Write(prepared.Payload)
 	}
-	if !all.Coded { // a hash would confirm a correct guess of the payloads
+	if !all.Coded { // a hash would confirm a correct guess
 		s.plan.Sum = hex.EncodeToString(sum.Sum(nil)[:16])
 	}
 	if s.index(); len(s.levels()) == 0 {
@@ -142,14 +142,14 @@ func (s *flowStart) planNode(f *runlane.Flow, n *runlane.FlowNode, options *runl
 		return Invalid(f.ID(), "see runlane.Condition", "has the node %q with the condition %q", n.Name, n.If)
 	}
 	if n.If == runlane.IfFailed && len(n.After) == 0 {
-		return Invalid(f.ID(), "name in After what it undoes: a node without one begins at once",
-			"has the node %q, which is to run after a failure of no node", n.Name)
+		return Invalid(f.ID(), "name the nodes that it undoes in After",
+			"has the node %q with IfFailed and an empty After", n.Name)
 	}
 	for _, after := range n.After {
 		i, known := s.place[after.Name]
 		if !known || after.Flow != "" && after.Flow != f.ID() {
-			return Invalid(f.ID(), "add each node that another one goes after to the same flow",
-				"has the node %q after %q, which is none of it", n.Name, after.Name)
+			return Invalid(f.ID(), "add the nodes in After to the same flow",
+				"has the node %q after %q, which is not in it", n.Name, after.Name)
 		}
 		if !slices.Contains(planned.After, i) {
 			planned.After = append(planned.After, i)
@@ -181,18 +181,18 @@ func (s *flowStart) planNode(f *runlane.Flow, n *runlane.FlowNode, options *runl
 	return nil
 }
 
-// Invalid refuses a flow, or what is asked of it.
+// Invalid returns the error for a bad flow or request.
 func Invalid(id runlane.FlowID, hint, format string, args ...any) error {
 	return fail.Input(hint, fmt.Sprintf("flow %q ", id)+format, args...)
 }
 
-// CheckPlan refuses a plan from elsewhere that can be none of a flow.
+// CheckPlan refuses an invalid plan from an import file.
 func CheckPlan(encoded json.RawMessage) error {
 	var plan flowPlan
 	if err := json.Unmarshal(encoded, &plan); err != nil {
 		return err
 	}
-	if err := plan.fault(); err != nil {
+	if err := plan.checkDependencies(); err != nil {
 		return err
 	}
 	names := map[string]bool{}

@@ -15,12 +15,12 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// latest is the run of a node that a retry repeats: of its runs in these rounds the last that was made.
-func (f *Flow) latest(ctx context.Context, i int, rounds []int) (*runlane.Run, error) {
+// latestRun returns the run that a retry repeats: the last one made in these rounds.
+func (f *Flow) latestRun(ctx context.Context, i int, rounds []int) (*runlane.Run, error) {
 	for n := len(rounds) - 1; ; n-- {
 		source := f.source(i, rounds[n])
 		old, err := f.all.Host.Storage().GetRun(ctx, lane.RunKey{
-			Environment: f.all.Environment, RunID: f.runOf(i, rounds[n]),
+			Environment: f.all.Environment, RunID: f.runIDOf(i, rounds[n]),
 		})
 		stranger := err == nil && !origin.Same(old.Source, source)
 		switch {
@@ -38,26 +38,26 @@ func (f *Flow) latest(ctx context.Context, i int, rounds []int) (*runlane.Run, e
 	}
 }
 
-// repeatable refuses a node of which no run can be repeated.
-func (f *Flow) repeatable(ctx context.Context, by By, i int, rounds []int) error {
-	old, err := f.latest(ctx, i, rounds)
+// checkRepeatable refuses a node without a repeatable run.
+func (f *Flow) checkRepeatable(ctx context.Context, by By, i int, rounds []int) error {
+	old, err := f.latestRun(ctx, i, rounds)
 	if err != nil {
 		return err
 	}
 	return f.all.Host.CheckRepeat(by, old)
 }
 
-// remake makes the run of a node once more.
-func (f *Flow) remake(ctx context.Context, by By, i int) error {
-	old, err := f.latest(ctx, i, f.plan.Nodes[i].Before)
+// repeatRun makes the node's run of this round.
+func (f *Flow) repeatRun(ctx context.Context, by By, i int) error {
+	old, err := f.latestRun(ctx, i, f.plan.Nodes[i].Before)
 	if err != nil {
 		return err
 	}
 	return f.all.Host.Repeat(ctx, by, old, f.node(i))
 }
 
-// Retry makes new runs for what did not succeed, or goes on with a retry that was begun. number is the one that is
-// meant, 0 for the next.
+// Retry makes new runs for nodes that did not succeed, or continues a retry that was begun. number selects the retry, 0
+// the next.
 func (all *Flows) Retry(
 	ctx context.Context, f *Flow, by By, number int, nothingUndone bool,
 ) (*runlane.FlowState, error) {
@@ -66,20 +66,20 @@ func (all *Flows) Retry(
 		return nil, err
 	}
 	if !begun {
-		if err := f.renew(ctx, by, nothingUndone); err != nil {
+		if err := f.beginRound(ctx, by, nothingUndone); err != nil {
 			return nil, err
 		}
 	}
 	if !f.retrying() {
-		return f.State(ctx) // all its runs were made
+		return f.State(ctx) // all of its runs exist
 	}
-	if err := f.make(ctx, begun, func(ctx context.Context, i int) error { return f.remake(ctx, by, i) }); err != nil {
+	if err := f.createMissingRuns(ctx, begun, func(ctx context.Context, i int) error { return f.repeatRun(ctx, by, i) }); err != nil {
 		return nil, err
 	}
 	return all.state(ctx, f.record.ID)
 }
 
-// PlanRetry names the nodes of which Retry would make new runs, in the order of their adding.
+// PlanRetry returns the nodes for which Retry would make new runs, in the order in which they were added.
 func (f *Flow) PlanRetry(ctx context.Context, number int, nothingUndone bool) ([]string, error) {
 	begun, err := f.begun(number)
 	if err != nil {
@@ -87,7 +87,7 @@ func (f *Flow) PlanRetry(ctx context.Context, number int, nothingUndone bool) ([
 	}
 	round, plan := f.record.Round, f.plan
 	if !begun {
-		next, err := f.renewal(ctx, nothingUndone)
+		next, err := f.planRound(ctx, nothingUndone)
 		if err != nil {
 			return nil, err
 		}
@@ -102,12 +102,12 @@ func (f *Flow) PlanRetry(ctx context.Context, number int, nothingUndone bool) ([
 	return names, nil
 }
 
-// retrying reports a retry that was begun and has not made all its runs.
+// retrying reports whether a retry has begun and some of its runs are missing.
 func (f *Flow) retrying() bool {
 	return f.record.Round > 0 && !f.record.TendAt.IsZero() && f.record.Closed == 0
 }
 
-// begun reports that a retry of this number was begun. 0 is the one that has not made all its runs, else the next.
+// begun reports whether the retry with this number has begun. 0 selects the unfinished retry, else the next one.
 func (f *Flow) begun(number int) (bool, error) {
 	if number > f.record.Round+1 {
 		return false, Invalid(f.record.ID, "look at it, and give its retries and one more",
@@ -116,10 +116,10 @@ func (f *Flow) begun(number int) (bool, error) {
 	return number > 0 && number <= f.record.Round || number == 0 && f.retrying(), nil
 }
 
-// renew begins the next round, once it is known that each of its runs can be made: what it writes takes the flow's end
-// away.
-func (f *Flow) renew(ctx context.Context, by By, nothingUndone bool) error {
-	plan, err := f.renewal(ctx, nothingUndone)
+// beginRound begins the next round, after checking that each of its runs can be made, because the write erases the
+// flow's end.
+func (f *Flow) beginRound(ctx context.Context, by By, nothingUndone bool) error {
+	plan, err := f.planRound(ctx, nothingUndone)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (f *Flow) renew(ctx context.Context, by By, nothingUndone bool) error {
 		if plan.Nodes[i].Round != next.Round+1 {
 			return nil
 		}
-		return f.repeatable(ctx, by, i, plan.Nodes[i].Before)
+		return f.checkRepeatable(ctx, by, i, plan.Nodes[i].Before)
 	})
 	if err != nil {
 		return err
@@ -149,15 +149,15 @@ func (f *Flow) renew(ctx context.Context, by By, nothingUndone bool) error {
 	return err
 }
 
-// renewal is the graph of the next round.
-func (f *Flow) renewal(ctx context.Context, nothingUndone bool) (*flowPlan, error) {
+// planRound returns the graph of the next round.
+func (f *Flow) planRound(ctx context.Context, nothingUndone bool) (*flowPlan, error) {
 	if !f.record.Finished() {
 		return nil, Invalid(f.record.ID, "cancel it first, or wait for its end", "has not finished")
 	}
 	if f.record.Round == runlane.MaxFlowRetries {
 		return nil, Invalid(f.record.ID, "start it under another id", "was retried %d times", f.record.Round)
 	}
-	runs, err := f.read(ctx, f.every())
+	runs, err := f.read(ctx, f.allNodes())
 	if err != nil {
 		return nil, err
 	}
@@ -168,8 +168,8 @@ func (f *Flow) renewal(ctx context.Context, nothingUndone bool) (*flowPlan, erro
 	for _, level := range slices.Backward(levels) {
 		for _, i := range level {
 			n := &plan.Nodes[i]
-			torn := f.record.Closed > 0 && len(n.Before) > 0                             // by a cancellation, while a retry made its runs
-			if runs[i] == nil && !torn || runs[i] != nil && runs[i].CreatedAt.IsZero() { // known by its end alone
+			torn := f.record.Closed > 0 && len(n.Before) > 0                             // cancelled while a retry made its runs
+			if runs[i] == nil && !torn || runs[i] != nil && runs[i].CreatedAt.IsZero() { // pruned: only its end is known
 				return nil, Invalid(f.record.ID, "start it under another id",
 					"has the node %q, whose run is gone or was never made", n.Name)
 			}
@@ -177,10 +177,10 @@ func (f *Flow) renewal(ctx context.Context, nothingUndone bool) (*flowPlan, erro
 				n.End = runs[i].Status
 				continue
 			}
-			n.Owed = f.owes(i, runs)
-			n.replaced(round)
-			if runs[i] == nil { // an earlier run is repeated, and may be gone
-				if err := f.repeatable(ctx, By{}, i, n.Before); err != nil {
+			n.Owed = f.owesUndo(i, runs)
+			n.addRound(round)
+			if runs[i] == nil { // the earlier run to repeat may be gone
+				if err := f.checkRepeatable(ctx, By{}, i, n.Before); err != nil {
 					return nil, err
 				}
 			}
@@ -192,13 +192,13 @@ func (f *Flow) renewal(ctx context.Context, nothingUndone bool) (*flowPlan, erro
 	}
 	if undone := f.undone(runs); len(undone) > 0 && !nothingUndone {
 		return nil, Invalid(f.record.ID,
-			"start another flow; where they undid nothing, as an alert does not, say so with NothingUndone (--nothing-undone)",
-			"was undone by %s, run because others failed: a retry does not make again what was undone", someOf(undone))
+			"start another flow; if they undid nothing (an alert, for example), pass NothingUndone (--nothing-undone)",
+			"was undone by %s, which ran because others failed; a retry does not redo undone work", listNames(undone))
 	}
 	return &plan, nil
 }
 
-// undone names the nodes that undid: with IfFailed, and with success.
+// undone names the nodes with IfFailed that succeeded.
 func (f *Flow) undone(runs map[int]*runlane.Run) (names []string) {
 	for i := range f.plan.Nodes {
 		if run := runs[i]; f.plan.Nodes[i].If == runlane.IfFailed && run != nil && run.Status == runlane.StatusSucceeded {
@@ -208,8 +208,8 @@ func (f *Flow) undone(runs map[int]*runlane.Run) (names []string) {
 	return names
 }
 
-// someOf are names for people, not too many of them.
-func someOf(names []string) string {
+// listNames quotes a few names for a message.
+func listNames(names []string) string {
 	const most = 5
 	quoted := make([]string, 0, most)
 	for _, name := range names[:min(len(names), most)] {
@@ -222,7 +222,7 @@ func someOf(names []string) string {
 	return text
 }
 
-// stays reports a node that a retry leaves as it is.
+// stays reports whether a retry keeps the node's run.
 func (f *Flow) stays(plan *flowPlan, round, i int, runs map[int]*runlane.Run) bool {
 	before := map[int]*runlane.Run{}
 	for _, after := range plan.Nodes[i].After {
@@ -231,12 +231,12 @@ func (f *Flow) stays(plan *flowPlan, round, i int, runs map[int]*runlane.Run) bo
 		}
 		before[after] = runs[after]
 	}
-	return runs[i] != nil && (runs[i].Status == runlane.StatusSucceeded || len(before) > 0 && !f.met(i, before))
+	return runs[i] != nil && (runs[i].Status == runlane.StatusSucceeded || len(before) > 0 && !f.conditionMet(i, before))
 }
 
-// owes reports a node that undoes and has to do so still: what it undoes has begun, in this round or before, and it has
-// not succeeded since.
-func (f *Flow) owes(i int, runs map[int]*runlane.Run) bool {
+// owesUndo reports whether a node with IfFailed must still undo: a predecessor has begun, in this round or before, and
+// the node has not succeeded since.
+func (f *Flow) owesUndo(i int, runs map[int]*runlane.Run) bool {
 	n := &f.plan.Nodes[i]
 	if n.If != runlane.IfFailed || runs[i] != nil && runs[i].Status == runlane.StatusSucceeded {
 		return false

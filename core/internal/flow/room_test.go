@@ -16,7 +16,7 @@ func TestPlannedNode_AfterEveryRetry_IsWithinItsRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	for round := 1; round <= runlane.MaxFlowRetries; round++ {
-		n.replaced(round)
+		n.addRound(round)
 		grown := n
 		grown.Owed, grown.End = true, runlane.StatusSucceeded
 		encoded, err := json.Marshal(grown)

@@ -12,19 +12,18 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// flowPatience is how long the runs of a flow may take to be made. After it, a tick takes the maker for dead and closes
-// the flow.
+// flowPatience is how long making the runs of a flow may take. After it, a tick assumes that the maker is dead and
+// closes the flow.
 const flowPatience = time.Hour
 
-// Flow is a flow as it was read.
+// Flow is a flow as read.
 type Flow struct {
 	all    *Flows
 	record *lane.FlowRecord
 	*graph
 }
 
-// Start makes the runs of a flow durable, those that are missing. safe is for errors that code of the application
-// returned.
+// Start makes the missing runs of a flow. safe cleans errors of application code.
 func (all *Flows) Start(
 	ctx context.Context, f *runlane.Flow, options *runlane.FlowOptions, safe func(error) error,
 ) (*runlane.FlowState, error) {
@@ -32,13 +31,13 @@ func (all *Flows) Start(
 	if err != nil {
 		return nil, err
 	}
-	started, err := s.begin(ctx)
+	started, err := s.putOrRead(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if !started.record.TendAt.IsZero() && started.record.Closed == 0 {
 		again := started != &s.Flow
-		err = started.make(ctx, again, func(ctx context.Context, i int) error { return s.makeNode(ctx, started, i) })
+		err = started.createMissingRuns(ctx, again, func(ctx context.Context, i int) error { return s.makeNode(ctx, started, i) })
 		if err != nil {
 			return nil, err
 		}
@@ -46,16 +45,17 @@ func (all *Flows) Start(
 	return started.State(ctx)
 }
 
-// flowStart is a flow on its way to be made.
+// flowStart is a flow being started.
 type flowStart struct {
 	Flow
 	calls   []runlane.Call // encoded
 	options []runlane.TriggerOptions
 }
 
-// begin puts the record of the flow, or finds the one that is there. Payloads are compared where both tell of them: a
-// codec may have been given, or taken away, since. Who may not learn payloads gets the flow as it is.
-func (s *flowStart) begin(ctx context.Context) (*Flow, error) {
+// putOrRead writes the record of a new flow, or reads the existing one. Payloads are compared only if both sums are
+// known, because a codec may have been added or removed since. A caller who may not learn payloads gets the existing
+// flow either way.
+func (s *flowStart) putOrRead(ctx context.Context) (*Flow, error) {
 	record, err := s.all.Host.Storage().PutFlow(ctx, &lane.FlowCommand{Environment: s.all.Environment, Flow: *s.record})
 	if err == nil {
 		s.record, s.version = record, record.Version
@@ -74,13 +74,13 @@ func (s *flowStart) begin(ctx context.Context) (*Flow, error) {
 		return nil, Invalid(s.record.ID, "a flow's id names one graph, with its payloads: use another id",
 			"is there, with other nodes or payloads")
 	}
-	if known.record.Round > 0 || !alike { // a retry makes its runs, or who has its payloads
+	if known.record.Round > 0 || !alike { // only a retry, or a caller with the payloads, makes its runs
 		known.record.TendAt = time.Time{}
 	}
 	return known, nil
 }
 
-// Read reads a flow. Its graph is read where this runtime does not have it: the record may be without its plan.
+// Read reads a flow. If this runtime has the graph, the record may lack its plan.
 func (all *Flows) Read(ctx context.Context, id runlane.FlowID) (*Flow, error) {
 	kept := all.graphs.find(id)
 	if kept.graph != nil {
@@ -111,7 +111,7 @@ func (all *Flows) readRecord(ctx context.Context, id runlane.FlowID, withoutPlan
 	return all.Host.Storage().GetFlow(ctx, &lane.FlowRead{FlowKey: key, WithoutPlan: withoutPlan})
 }
 
-// source is where a node's run of a round comes from.
+// source returns the origin of a node's run of a round.
 func (f *Flow) source(i, round int) runlane.Source {
 	return runlane.Source{
 		Type:      runlane.SourceFlow,
@@ -122,10 +122,10 @@ func (f *Flow) source(i, round int) runlane.Source {
 	}
 }
 
-// make makes the runs of this round that are missing, those that wait before those that they wait for, and records that
-// all are there. One that is found closed is left to who closed it. Where some were made before, again says so: they
-// are read first, or a long chain would cost the same again each time and never be whole.
-func (f *Flow) make(ctx context.Context, again bool, one func(ctx context.Context, i int) error) error {
+// createMissingRuns makes the missing runs of this round, dependents first, and records that all exist. It stops if the
+// flow is closed. With again some may exist already: they are read first, because otherwise each try on a long chain
+// would start over and never finish.
+func (f *Flow) createMissingRuns(ctx context.Context, again bool, one func(ctx context.Context, i int) error) error {
 	var there map[int]*runlane.Run
 	if again {
 		var places []int
@@ -167,7 +167,7 @@ func (s *flowStart) makeNode(ctx context.Context, f *Flow, i int) error {
 	return s.all.Host.Make(ctx, s.calls[i], &options, f.node(i))
 }
 
-// node is what a node's run of this round has of the flow.
+// node returns the part of a node's run in this round.
 func (f *Flow) node(i int) *Node {
 	return &Node{
 		RunID:  f.runID(i),
@@ -177,7 +177,7 @@ func (f *Flow) node(i int) *Node {
 	}
 }
 
-// waitsFor is how many ends a node of this round waits for: those of runs that this round makes.
+// waitsFor counts the predecessors of a node that get runs in this round.
 func (f *Flow) waitsFor(i int) (need int) {
 	for _, after := range f.plan.Nodes[i].After {
 		if f.plan.Nodes[after].Round == f.record.Round {
@@ -187,7 +187,7 @@ func (f *Flow) waitsFor(i int) (need int) {
 	return need
 }
 
-// complete records that every run of the round is there.
+// complete records that every run of the round exists.
 func (f *Flow) complete(ctx context.Context) error {
 	_, err := f.change(ctx, func(record *lane.FlowRecord) bool {
 		made := record.Closed == 0 && !record.TendAt.IsZero()
@@ -197,8 +197,8 @@ func (f *Flow) complete(ctx context.Context) error {
 	return err
 }
 
-// change writes the record as by changes it, while the flow is in the same round and has not finished, on the record as
-// it was read last. by reports whether there is anything to write. changed is false where there was not.
+// change applies by to the record and writes it, as long as the flow is unfinished and in the same round. After a
+// conflict it repeats with the current record. by returns false if no write is needed; changed is then false.
 func (f *Flow) change(ctx context.Context, by func(record *lane.FlowRecord) bool) (changed bool, err error) {
 	for range changeRounds {
 		next := *f.record

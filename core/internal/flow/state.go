@@ -11,9 +11,9 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// State is the flow with its runs as they are now.
+// State returns the flow with the current state of its runs.
 func (f *Flow) State(ctx context.Context) (*runlane.FlowState, error) {
-	runs, err := f.read(ctx, f.every())
+	runs, err := f.read(ctx, f.allNodes())
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (all *Flows) state(ctx context.Context, id runlane.FlowID) (*runlane.FlowSt
 	return f.State(ctx)
 }
 
-// Listed is a flow as lists show it; nil for one that is gone meanwhile.
+// Listed returns a flow for lists; nil if it is gone meanwhile.
 func (all *Flows) Listed(ctx context.Context, record *lane.FlowRecord) (*runlane.FlowState, error) {
 	if record.Finished() {
 		return (&Flow{all: all, record: record, graph: &graph{}}).shown(nil), nil
@@ -45,13 +45,13 @@ func (all *Flows) Listed(ctx context.Context, record *lane.FlowRecord) (*runlane
 	return state, nil
 }
 
-// Finished reports that the last run of the flow has ended.
+// Finished reports whether the last run of the flow has ended.
 func (f *Flow) Finished() bool { return f.record.Finished() }
 
-// CreatedAt is when the flow was started.
+// CreatedAt returns when the flow was started.
 func (f *Flow) CreatedAt() time.Time { return f.record.CreatedAt }
 
-// Node is the id and the origin of a node's latest run.
+// Node returns the ID and the origin of a node's latest run.
 func (f *Flow) Node(name string) (runlane.RunID, runlane.Source, error) {
 	i, known := f.place[name]
 	if !known {
@@ -60,7 +60,7 @@ func (f *Flow) Node(name string) (runlane.RunID, runlane.Source, error) {
 	return f.runID(i), f.source(i, f.plan.Nodes[i].Round), nil
 }
 
-// shown is the flow in the form of the API.
+// shown returns the flow in the form of the API.
 func (f *Flow) shown(runs map[int]*runlane.Run) *runlane.FlowState {
 	s := &runlane.FlowState{
 		ID:         f.record.ID,
@@ -71,7 +71,7 @@ func (f *Flow) shown(runs map[int]*runlane.Run) *runlane.FlowState {
 		FinishedAt: f.record.FinishedAt,
 	}
 	if s.Status == "" {
-		s.Status = f.derive(runs)
+		s.Status = f.deriveStatus(runs)
 	}
 	for i := range f.plan.Nodes {
 		s.Nodes = append(s.Nodes, f.shownNode(i, runs[i]))
@@ -79,7 +79,7 @@ func (f *Flow) shown(runs map[int]*runlane.Run) *runlane.FlowState {
 	return s
 }
 
-// shownNode is a node with its latest run, nil where that is not made.
+// shownNode returns a node with its latest run, which is nil if not made.
 func (f *Flow) shownNode(i int, run *runlane.Run) runlane.NodeState {
 	n := &f.plan.Nodes[i]
 	shown := runlane.NodeState{
@@ -100,9 +100,9 @@ func (f *Flow) shownNode(i int, run *runlane.Run) runlane.NodeState {
 	return shown
 }
 
-// derive is the status of a flow whose runs are these, by the table of docs/internals/contract.md, Flows: the first row
-// that fits. Missing runs of a closed flow were cancelled before they were made.
-func (f *Flow) derive(runs map[int]*runlane.Run) runlane.FlowStatus {
+// deriveStatus returns the flow's status from its runs: the first matching row of the table in
+// docs/internals/contract.md, Flows. Missing runs of a closed flow count as cancelled.
+func (f *Flow) deriveStatus(runs map[int]*runlane.Run) runlane.FlowStatus {
 	count := map[runlane.FlowStatus]int{}
 	for i := range f.plan.Nodes {
 		count[f.deriveNode(runs[i])]++
@@ -114,7 +114,7 @@ func (f *Flow) derive(runs map[int]*runlane.Run) runlane.FlowStatus {
 		return runlane.FlowActive
 	case count[runlane.FlowWaiting] > 0:
 		return runlane.FlowWaiting
-	case count[runlane.FlowPending] > 0: // nothing but runs that wait for others: it is about to be told
+	case count[runlane.FlowPending] > 0: // all others wait for a notification that is on its way
 		return runlane.FlowActive
 	case f.record.Closed > 0:
 		return runlane.FlowCancelled
@@ -127,7 +127,7 @@ func (f *Flow) derive(runs map[int]*runlane.Run) runlane.FlowStatus {
 	}
 }
 
-// deriveNode is what one run contributes: pending while it waits for others of the flow, or is not made yet.
+// deriveNode returns the contribution of one run: pending while it waits for others of the flow, or is not made yet.
 func (f *Flow) deriveNode(run *runlane.Run) runlane.FlowStatus {
 	switch {
 	case run == nil && f.record.Closed == 0:
@@ -148,7 +148,7 @@ func (f *Flow) deriveNode(run *runlane.Run) runlane.FlowStatus {
 	}
 }
 
-// ReadSizes sets OutputBytes of the nodes that have succeeded.
+// ReadSizes sets OutputBytes of succeeded nodes.
 func (all *Flows) ReadSizes(ctx context.Context, state *runlane.FlowState) error {
 	at := map[runlane.RunID]*runlane.NodeState{}
 	var ids []runlane.RunID

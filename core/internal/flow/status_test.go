@@ -77,7 +77,7 @@ func TestFlow_StatusTable(t *testing.T) {
 							runs[i] = kinds[name]
 						}
 					}
-					got := f.derive(runs)
+					got := f.deriveStatus(runs)
 					seen[got]++
 					if want := want(nodes, closed > 0); got != want {
 						t.Errorf("%v, cancelled %d times: %s, want %s", nodes, closed, got, want)

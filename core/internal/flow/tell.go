@@ -13,15 +13,15 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Reasons of cancellations that the runtime decides on.
+// Reasons of the runtime's own cancellations.
 const (
 	reasonUnmet      = "the runs before it did not end as its condition wants"
 	reasonFlowClosed = "the flow was cancelled"
 	reasonIncomplete = "the start of the flow was not finished"
 )
 
-// Tell tells the end of a node to those that go after it. Nothing is counted: who tells looks at all ends after its
-// own, so the last of them is seen by one teller at least, and the sequence of the dependent decides between several.
+// Tell notifies the dependents of a node's end. It keeps no counts: every call looks at all predecessors after its own
+// run has ended, so at least one call sees the last end, and the dependent's sequence decides between several.
 func (all *Flows) Tell(ctx context.Context, run *runlane.Run) error {
 	f, err := all.Read(ctx, run.Source.FlowID)
 	if errors.Is(err, runlane.ErrFlowNotFound) {
@@ -32,9 +32,9 @@ func (all *Flows) Tell(ctx context.Context, run *runlane.Run) error {
 	}
 	i, known := f.place[run.Source.Node]
 	if !known || f.runID(i) != run.ID || !f.record.CreatedAt.Equal(run.Source.CreatedAt) {
-		return nil // of an earlier round, or an earlier flow
+		return nil // from an earlier round or flow
 	}
-	f.saw(i, run)
+	f.remember(i, run)
 	dependents := f.dependents[i]
 	over := make([]bool, len(dependents))
 	held, err := f.held(ctx, dependents)
@@ -53,10 +53,10 @@ func (all *Flows) Tell(ctx context.Context, run *runlane.Run) error {
 	return err
 }
 
-// judge lets a node go on, or cancels it, once all that it goes after has ended. ended says that it had ended before;
-// of one that goes after what has not ended it says nothing.
+// judge resumes or cancels a node once all of its predecessors have ended. ended reports whether its run had already
+// ended; it is false if a predecessor has not ended.
 func (f *Flow) judge(ctx context.Context, i int) (ended bool, err error) {
-	before, all, err := f.ended(ctx, f.plan.Nodes[i].After)
+	before, all, err := f.allEnded(ctx, f.plan.Nodes[i].After)
 	if err != nil || !all {
 		return false, err
 	}
@@ -72,7 +72,7 @@ func (f *Flow) judge(ctx context.Context, i int) (ended bool, err error) {
 		case run.Status.Terminal():
 			return true, nil
 		case !run.Waiting.Has(runlane.WaitingEnds):
-			return false, nil // it goes on already
+			return false, nil // already resumed
 		}
 		err = f.decide(ctx, run, i, before)
 		if !fail.IsConflict(err, runlane.ConflictEventSequence) {
@@ -85,20 +85,20 @@ func (f *Flow) judge(ctx context.Context, i int) (ended bool, err error) {
 	return false, conflict
 }
 
-// decide is what the ends before a node lead to.
+// decide applies the ends of a node's predecessors.
 func (f *Flow) decide(ctx context.Context, run *runlane.Run, i int, before map[int]*runlane.Run) error {
 	switch {
-	case !f.spared(i) && f.record.Closed > 0:
+	case !f.survivesCancel(i) && f.record.Closed > 0:
 		return f.all.Host.CancelWaiting(ctx, run, reasonFlowClosed)
-	case !f.met(i, before):
+	case !f.conditionMet(i, before):
 		return f.all.Host.CancelWaiting(ctx, run, reasonUnmet)
 	default:
 		return f.all.Host.Resume(ctx, run, &runlane.RunResumed{By: runlane.WaitingEnds, Name: string(f.record.ID)})
 	}
 }
 
-// met reports that the ends are what the node's condition wants. A run that was never made has not begun.
-func (f *Flow) met(i int, before map[int]*runlane.Run) bool {
+// conditionMet reports whether the ends match the node's condition. A run that was never made has not begun.
+func (f *Flow) conditionMet(i int, before map[int]*runlane.Run) bool {
 	switch f.plan.Nodes[i].If {
 	case runlane.Always:
 		return true
@@ -123,13 +123,13 @@ func (f *Flow) met(i int, before map[int]*runlane.Run) bool {
 	}
 }
 
-// spared reports a node that goes on by its condition although the flow was cancelled, once.
-func (f *Flow) spared(i int) bool {
+// survivesCancel reports whether a node still goes by its condition after a plain cancellation of the flow.
+func (f *Flow) survivesCancel(i int) bool {
 	return f.plan.Nodes[i].If != runlane.IfSucceeded && f.record.Closed < 2
 }
 
-// read reads the latest runs of nodes, without payloads, by place. Missing ones are left out, and
-// runs of another origin.
+// read reads the latest runs of nodes, without payloads, by node. Missing runs, and runs of another origin, are
+// omitted.
 func (f *Flow) read(ctx context.Context, places []int) (map[int]*runlane.Run, error) {
 	runs := make(map[int]*runlane.Run, len(places))
 	for chunk := range slices.Chunk(places, readChunk) {
@@ -148,34 +148,33 @@ func (f *Flow) read(ctx context.Context, places []int) (map[int]*runlane.Run, er
 		for _, run := range found {
 			if i := at[run.ID]; origin.Same(run.Source, f.source(i, f.plan.Nodes[i].Round)) {
 				runs[i] = run
-				f.saw(i, run)
+				f.remember(i, run)
 			}
 		}
 		for id, i := range at {
 			if n := &f.plan.Nodes[i]; runs[i] == nil && n.End != "" {
 				runs[i] = &runlane.Run{ID: id, TaskID: n.Task, Status: n.End}
-				f.saw(i, runs[i])
+				f.remember(i, runs[i])
 			}
 		}
 	}
 	return runs, nil
 }
 
-// firstLook is how many runs are read first where all have to have ended; then twice as many.
+// firstLook is how many runs are read first to check that all have ended; each next read doubles it.
 const firstLook = 4
 
-// ended returns the runs of nodes where all of them have ended. It reads no more than it takes to find one that has
-// not, and none that is known to have ended: first the one that had not when it was read last. What a closed flow
-// misses has ended.
-func (f *Flow) ended(ctx context.Context, places []int) (runs map[int]*runlane.Run, all bool, err error) {
-	if open := f.openedOf(places); open >= 0 {
+// allEnded returns the runs of nodes if all of them have ended. To find an unended run early, it first reads the one
+// that was open last time, and skips runs known to have ended. Missing runs of a closed flow count as ended.
+func (f *Flow) allEnded(ctx context.Context, places []int) (runs map[int]*runlane.Run, all bool, err error) {
+	if open := f.firstOpen(places); open >= 0 {
 		held, err := f.stillOpen(ctx, []int{open})
 		if err != nil || held[open] {
 			return nil, false, err
 		}
 	}
 	runs = make(map[int]*runlane.Run, len(places))
-	left := f.unknown(places)
+	left := f.unread(places)
 	for look := firstLook; len(left) > 0; look *= 2 {
 		chunk := left[:min(look, len(left))]
 		left = left[len(chunk):]
@@ -184,11 +183,11 @@ func (f *Flow) ended(ctx context.Context, places []int) (runs map[int]*runlane.R
 			return nil, false, err
 		}
 	}
-	f.known(places, runs)
+	f.addEnded(places, runs)
 	return runs, true, nil
 }
 
-// stillOpen reads runs of nodes, and returns those that have not ended.
+// stillOpen reads runs of nodes and returns the ones that have not ended.
 func (f *Flow) stillOpen(ctx context.Context, places []int) (open map[int]bool, err error) {
 	found, err := f.read(ctx, places)
 	if err != nil {
@@ -203,12 +202,12 @@ func (f *Flow) stillOpen(ctx context.Context, places []int) (open map[int]bool, 
 	return open, nil
 }
 
-// held are those among nodes that go after one which had not ended when it was read last, and has not now. What several
-// of them go after is read once.
+// held returns the nodes with a predecessor that was open at its last read and still is. Shared predecessors are read
+// once.
 func (f *Flow) held(ctx context.Context, nodes []int) (held map[int]bool, err error) {
 	of, places := map[int]int{}, []int(nil)
 	for _, i := range nodes {
-		if open := f.openedOf(f.plan.Nodes[i].After); open >= 0 {
+		if open := f.firstOpen(f.plan.Nodes[i].After); open >= 0 {
 			if of[i] = open; !slices.Contains(places, open) {
 				places = append(places, open)
 			}
@@ -225,23 +224,23 @@ func (f *Flow) held(ctx context.Context, nodes []int) (held map[int]bool, err er
 	return held, err
 }
 
-// finish records that every run of the flow has ended, if that is so.
+// finish records the end of the flow once all of its runs have ended.
 func (f *Flow) finish(ctx context.Context) error {
-	runs, all, err := f.ended(ctx, f.every())
+	runs, all, err := f.allEnded(ctx, f.allNodes())
 	if err != nil || !all {
 		return err
 	}
 	_, err = f.change(ctx, func(record *lane.FlowRecord) bool {
 		record.TendAt, record.FinishedAt = time.Time{}, f.all.Host.Now()
-		record.Status = f.derive(runs)
+		record.Status = f.deriveStatus(runs)
 		return true
 	})
 	f.all.Host.Ended(f.record.ID)
 	return err
 }
 
-// every is the places of all nodes.
-func (f *Flow) every() []int {
+// allNodes returns the indexes of all nodes.
+func (f *Flow) allNodes() []int {
 	places := make([]int, len(f.plan.Nodes))
 	for i := range places {
 		places[i] = i
@@ -249,15 +248,15 @@ func (f *Flow) every() []int {
 	return places
 }
 
-// sweep asks the nodes of a closed flow to end, judges those that go on by their conditions, as what was never made
-// tells no one.
+// sweep cancels the runs of a closed flow. It then judges the nodes that go by their conditions, because missing runs
+// notify nobody.
 func (f *Flow) sweep(ctx context.Context, by By) error {
-	runs, err := f.read(ctx, f.every())
+	runs, err := f.read(ctx, f.allNodes())
 	if err != nil {
 		return err
 	}
 	err = inParallel(len(f.plan.Nodes), func(i int) error {
-		if runs[i] == nil || runs[i].Status.Terminal() || f.spared(i) {
+		if runs[i] == nil || runs[i].Status.Terminal() || f.survivesCancel(i) {
 			return nil
 		}
 		return f.all.Host.Cancel(ctx, by, runs[i].ID)
@@ -266,7 +265,7 @@ func (f *Flow) sweep(ctx context.Context, by By) error {
 		return err
 	}
 	err = inParallel(len(f.plan.Nodes), func(i int) error {
-		if runs[i] == nil || !f.spared(i) {
+		if runs[i] == nil || !f.survivesCancel(i) {
 			return nil
 		}
 		_, err := f.judge(ctx, i)
@@ -278,7 +277,7 @@ func (f *Flow) sweep(ctx context.Context, by By) error {
 	return err
 }
 
-// swept records that every node of the closed flow was asked.
+// swept records that every node of the closed flow was cancelled or judged.
 func (f *Flow) swept(ctx context.Context) error {
 	closed := f.record.Closed
 	_, err := f.change(ctx, func(record *lane.FlowRecord) bool {
@@ -289,7 +288,7 @@ func (f *Flow) swept(ctx context.Context) error {
 	return err
 }
 
-// Tend does to a flow what its maker or its canceller did not come to.
+// Tend finishes the work of a maker or canceller that stopped.
 func (all *Flows) Tend(ctx context.Context, id runlane.FlowID) (done bool, err error) {
 	f, err := all.Read(ctx, id)
 	if errors.Is(err, runlane.ErrFlowNotFound) {
@@ -300,7 +299,7 @@ func (all *Flows) Tend(ctx context.Context, id runlane.FlowID) (done bool, err e
 	}
 	reason := reasonFlowClosed
 	if f.record.Closed == 0 {
-		runs, err := f.read(ctx, f.every())
+		runs, err := f.read(ctx, f.allNodes())
 		if err != nil {
 			return false, err
 		}
@@ -309,7 +308,7 @@ func (all *Flows) Tend(ctx context.Context, id runlane.FlowID) (done bool, err e
 		}
 		reason = reasonIncomplete
 		closed, err := f.change(ctx, func(record *lane.FlowRecord) bool {
-			late := record.Closed == 0 && !record.TendAt.IsZero() // and not complete since it was read
+			late := record.Closed == 0 && !record.TendAt.IsZero() // and not completed since the read
 			record.Closed, record.TendAt = 1, all.Host.Now()
 			return late
 		})
@@ -323,12 +322,12 @@ func (all *Flows) Tend(ctx context.Context, id runlane.FlowID) (done bool, err e
 	return true, f.swept(ctx)
 }
 
-// settle judges all nodes that wait, and finishes the flow where nothing is left.
+// settle judges all waiting nodes and finishes the flow if none is left.
 func (f *Flow) settle(ctx context.Context) error {
 	if f.record.Finished() {
 		return nil
 	}
-	runs, err := f.read(ctx, f.every())
+	runs, err := f.read(ctx, f.allNodes())
 	if err != nil {
 		return err
 	}

@@ -19,14 +19,14 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Versions of what Export writes, the lowest that has what there is: docs/moving.md.
+// Versions of the format, see docs/moving.md. Export writes the lowest one that can hold the content.
 const (
 	formatRuns = 1
-	// formatFlows has flows, too.
+	// formatFlows adds flows.
 	formatFlows = 2
 )
 
-// exportPoll is how often Export looks at a run that it waits for.
+// exportPoll is how often Export checks a run for which it waits.
 const exportPoll = 200 * time.Millisecond
 
 // line is a line of the file. Exactly one field is set.
@@ -39,7 +39,7 @@ type line struct {
 	End      *end                    `json:"end,omitempty"`
 }
 
-// fields counts what the line has.
+// fields counts the set fields.
 func (l *line) fields() (n int) {
 	for _, has := range []bool{
 		l.Head != nil, l.Task != nil, l.Schedule != nil, l.Run != nil, l.Flow != nil, l.End != nil,
@@ -58,8 +58,7 @@ type head struct {
 	Ordered     []runlane.QueueName `json:"ordered,omitempty"`
 }
 
-// movedRun is a run as its history, with what it remembers. Bodies are as the storage keeps them, those of a codec
-// included, in base64.
+// movedRun is a run as its history and records. Bodies are in base64 in the stored form, possibly encoded by a codec.
 type movedRun struct {
 	ID      runlane.RunID         `json:"runId"`
 	Owns    bool                  `json:"ownsIdempotencyKey,omitempty"`
@@ -69,13 +68,13 @@ type movedRun struct {
 	Records []movedRecord         `json:"records,omitempty"`
 }
 
-// movedRecord is a record of a run. Its result is as the storage keeps it, in base64.
+// movedRecord is a record of a run. Its result is in base64 in the stored form.
 type movedRecord struct {
 	runlane.StepRecord
 	Result []byte `json:"result,omitempty"`
 }
 
-// end tells a whole file from one that was cut off.
+// end distinguishes a whole file from one that was cut off.
 type end struct {
 	Runs      int    `json:"runs"`
 	Schedules int    `json:"schedules"`
@@ -84,13 +83,13 @@ type end struct {
 	SHA256    string `json:"sha256"` // of all lines before
 }
 
-// exporter writes lines and sums them up.
+// exporter writes lines and computes their sum.
 type exporter struct {
 	m     *Mover
 	to    io.Writer
 	sum   hash.Hash
 	moved Moved
-	leave bool // signals that were not read
+	leave bool // unread signals
 }
 
 // Export writes the environment as lines of JSON.
@@ -184,8 +183,8 @@ func (x *exporter) schedules(ctx context.Context) error {
 	})
 }
 
-// runs writes all runs. A run that moves in the list while its pages are read may be on none of them, and an attempt
-// that was waited for may have made others: the list is read until it has nothing new.
+// runs writes all runs. A run that moves in the list during the paging may be on no page, and attempts may make new
+// runs, so the list is read until it has no new ones.
 func (x *exporter) runs(ctx context.Context, wait bool) error {
 	written := map[runlane.RunID]bool{}
 	for {
@@ -210,7 +209,7 @@ func (x *exporter) runs(ctx context.Context, wait bool) error {
 	}
 }
 
-// ids are those of the runs that are not known yet, by their creation.
+// ids returns the IDs of unknown runs in order of creation.
 func (x *exporter) ids(ctx context.Context, known map[runlane.RunID]bool) ([]runlane.RunID, error) {
 	type made struct {
 		id runlane.RunID
@@ -230,7 +229,7 @@ func (x *exporter) ids(ctx context.Context, known map[runlane.RunID]bool) ([]run
 		return page.Next, nil
 	})
 	slices.SortFunc(all, func(a, b made) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.id, b.id)) })
-	all = slices.CompactFunc(all, func(a, b made) bool { return a.id == b.id }) // one that moved in the list
+	all = slices.CompactFunc(all, func(a, b made) bool { return a.id == b.id }) // a run that moved in the list
 	ids := make([]runlane.RunID, len(all))
 	for i := range all {
 		ids[i] = all[i].id
@@ -238,7 +237,7 @@ func (x *exporter) ids(ctx context.Context, known map[runlane.RunID]bool) ([]run
 	return ids, err
 }
 
-// run reads a run that nothing changes while it is read.
+// run reads a run while it does not change.
 func (x *exporter) run(ctx context.Context, id runlane.RunID, wait bool) (*movedRun, error) {
 	key := lane.RunKey{Environment: x.m.Environment, RunID: id}
 	for {
@@ -255,7 +254,7 @@ func (x *exporter) run(ctx context.Context, id runlane.RunID, wait bool) (*moved
 		}
 		if !wait {
 			e := runlane.NewConflict(runlane.ConflictLeaseOwnership, "an attempt executes run "+string(id))
-			e.RunID, e.Hint = id, "stop the workers, let a tick recover what they lost, or wait for it"
+			e.RunID, e.Hint = id, "stop the workers, let a tick recover lost runs, or wait for it"
 			return nil, e
 		}
 		select {
@@ -301,7 +300,7 @@ func (x *exporter) history(ctx context.Context, run *runlane.Run) (out *movedRun
 	return out, false, err
 }
 
-// records are what a run remembers that nothing executes meanwhile.
+// records reads the records of a run that is not executing.
 func (x *exporter) records(ctx context.Context, run *runlane.Run) (records []movedRecord, err error) {
 	if !x.m.Host.Storage().Capabilities().SuspendsRuns {
 		return nil, nil
@@ -323,7 +322,7 @@ func (x *exporter) records(ctx context.Context, run *runlane.Run) (records []mov
 
 func incomplete(run *runlane.Run, events int) error {
 	if int64(events) > run.EventSequence {
-		return nil // it has moved on
+		return nil // it has changed
 	}
 	return notAddingUp(run.ID)
 }
@@ -341,7 +340,7 @@ func ownerOf(run *runlane.Run) lane.OwnerKey {
 	return lane.OwnerKey{Environment: run.Environment, TaskID: run.TaskID, Key: run.IdempotencyKey}
 }
 
-// takeBodies moves the bodies out of the events, whose JSON does not have them.
+// takeBodies moves the bodies out of the events, because their JSON omits them.
 func (r *movedRun) takeBodies() {
 	for i := range r.Events {
 		switch body := r.Events[i].Body.(type) {
@@ -354,7 +353,7 @@ func (r *movedRun) takeBodies() {
 	}
 }
 
-// giveBodies is the way back.
+// giveBodies moves them back.
 func (r *movedRun) giveBodies() {
 	for i := range r.Events {
 		switch body := r.Events[i].Body.(type) {
@@ -367,7 +366,7 @@ func (r *movedRun) giveBodies() {
 	}
 }
 
-// events are the first n without their ids.
+// events returns the first n events without their IDs.
 func (r *movedRun) events(n int) []runlane.Event {
 	events := make([]runlane.Event, n)
 	for i := range events {
@@ -376,12 +375,12 @@ func (r *movedRun) events(n int) []runlane.Event {
 	return events
 }
 
-// fold is the run after its first n events.
+// fold returns the run after its first n events.
 func (r *movedRun) fold(n int) (*runlane.Run, error) {
 	return reducer.Project(nil, 0, r.events(n)...)
 }
 
-// sameProjection compares runs as storages keep them. How a codec stores bodies is not part of it.
+// sameProjection compares runs at rest, ignoring how a codec stores bodies.
 func sameProjection(a, b *runlane.Run) bool {
 	a, b = lane.RunAtRest(a), lane.RunAtRest(b)
 	a.Sealed, b.Sealed = nil, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// movedFlow is the record of a flow. Its runs are among the others.
+// movedFlow is the record of a flow. Its runs are on other lines.
 type movedFlow struct {
 	ID         runlane.FlowID     `json:"flowId"`
 	CreatedAt  time.Time          `json:"createdAt"`
@@ -25,7 +25,7 @@ type movedFlow struct {
 	Plan       json.RawMessage    `json:"plan"`
 }
 
-// put is the command that writes the record where there is none.
+// put is the command for a new record.
 func (e *movedFlow) put(environment runlane.Environment) *lane.FlowCommand {
 	return &lane.FlowCommand{Environment: environment, Flow: lane.FlowRecord{
 		ID:         e.ID,
@@ -39,12 +39,12 @@ func (e *movedFlow) put(environment runlane.Environment) *lane.FlowCommand {
 	}}
 }
 
-// flowIDs are those of all flows.
+// flowIDs returns the IDs of all flows.
 func (x *exporter) flowIDs(ctx context.Context) (ids []runlane.FlowID, err error) {
 	if !x.m.Host.Storage().Capabilities().SuspendsRuns {
 		return nil, nil
 	}
-	seen := map[runlane.FlowID]bool{} // one that finishes while pages are read is in both parts
+	seen := map[runlane.FlowID]bool{} // a flow that finishes meanwhile is in both parts
 	for _, finished := range []bool{false, true} {
 		err = errors.Join(err, x.m.eachPage(func(q *lane.PageQuery) (runlane.Cursor, error) {
 			page, err := x.m.Host.Stored().ListFlows(ctx, &lane.FlowQuery{PageQuery: *q, Finished: finished})
@@ -99,9 +99,8 @@ func (j *judge) flow(e *movedFlow) error {
 	return j.once("flow", string(e.ID))
 }
 
-// importFlow writes the record of a flow behind its runs, unless it is there from an import before, and looks at what
-// its nodes wait for: what had ended where they are from tells no one here. It is the same look as that of every end,
-// so a runtime that works meanwhile may do it, too.
+// importFlow writes the record of a flow after its runs, unless an earlier import did, and lets the host judge the
+// waiting nodes, see Host.SettleFlow.
 func (m *Mover) importFlow(ctx context.Context, e *movedFlow) error {
 	if err := m.Host.SupportsFlows(); err != nil {
 		return err

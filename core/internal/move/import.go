@@ -17,11 +17,11 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// parkedUntil is the due time of a run whose history is written in part: nothing looks at it before, and it does not
-// add up to its history.
+// parkedUntil is the due time of a run with a partly written history: nobody looks at it before then, and it differs
+// from the run's history.
 var parkedUntil = time.Date(2200, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Import writes a file of Export into the environment. Nothing is written before the whole file is judged.
+// Import writes a file of Export into the environment. It first validates the whole file.
 func (m *Mover) Import(ctx context.Context, from io.ReadSeeker) (*Moved, error) {
 	plan, err := judgeFile(from, m.Limits)
 	if err != nil {
@@ -54,8 +54,8 @@ func (m *Mover) Import(ctx context.Context, from io.ReadSeeker) (*Moved, error) 
 	return moved, m.resumeCallers(ctx, plan.callers)
 }
 
-// resumeCallers lets runs go on that wait for others that they have called: no end that came where they are from is
-// told here. Their handlers call again, find the runs that are there, and look for those that no one tells of.
+// resumeCallers resumes runs that wait for children, because ends of the source environment notify nobody here. Their
+// handlers call again, find the existing children, and check their ends.
 func (m *Mover) resumeCallers(ctx context.Context, callers map[runlane.RunID]int64) error {
 	for id, sequence := range callers {
 		run, err := m.Host.Bare(ctx, id)
@@ -63,10 +63,10 @@ func (m *Mover) resumeCallers(ctx context.Context, callers map[runlane.RunID]int
 			return err
 		}
 		if run.EventSequence != sequence {
-			continue // it has gone on since an import before
+			continue // it has continued since an earlier import
 		}
 		body := &runlane.RunResumed{By: runlane.WaitingChildren}
-		if names := run.Waiting.Names; len(names) > 0 { // a large wait keeps none
+		if names := run.Waiting.Names; len(names) > 0 { // a large wait has none
 			body.Name = names[0]
 		}
 		err = m.Host.Resume(ctx, run, body)
@@ -100,7 +100,7 @@ func (m *Mover) importLine(ctx context.Context, l *line, moved *Moved) error {
 	}
 }
 
-// ofRun says which run of the file a conflict is about. One on a key names its owner, too.
+// ofRun names the run of a conflict, and for a conflict on a key its owner.
 func ofRun(id runlane.RunID, err error) error {
 	lost, ok := errors.AsType[*runlane.Error](err)
 	if !ok || lost.Code != runlane.ErrStorageConflict {
@@ -114,8 +114,7 @@ func ofRun(id runlane.RunID, err error) error {
 	return &named
 }
 
-// eachLine reads the lines whose numbers are wanted, nil for all; sum, if any, gets all that were read before each
-// call.
+// eachLine reads the lines with wanted numbers, nil for all. Before each call, sum (if not nil) has all earlier lines.
 func eachLine(from io.Reader, sum hash.Hash, wanted func(int) bool, each func(*line) error) error {
 	reader := bufio.NewReaderSize(from, 1<<20)
 	for number := 1; ; number++ {
@@ -146,7 +145,7 @@ func eachLine(from io.Reader, sum hash.Hash, wanted func(int) bool, each func(*l
 	}
 }
 
-// keeps are the commands that keep what the run remembers.
+// keeps returns the commands that write the run's records.
 func (r *movedRun) keeps(environment runlane.Environment, createdAt time.Time) []*lane.KeepCommand {
 	commands := make([]*lane.KeepCommand, len(r.Records))
 	for i, record := range r.Records {
@@ -167,7 +166,7 @@ func (m *Mover) importTask(ctx context.Context, record *runlane.TaskRecord) erro
 	return m.Host.Storage().PutTask(ctx, &lane.PutTaskCommand{Environment: m.Environment, Record: *record})
 }
 
-// importSchedule writes a record, unless there is one by now: of an import before, or of a tick since.
+// importSchedule writes a record unless there is one, from an earlier import or a tick.
 func (m *Mover) importSchedule(ctx context.Context, record *runlane.ScheduleRecord) error {
 	_, err := m.Host.Stored().GetSchedule(ctx, lane.ScheduleKey{Environment: m.Environment, ScheduleID: record.ID})
 	if !errors.Is(err, runlane.ErrScheduleNotFound) {
@@ -177,14 +176,14 @@ func (m *Mover) importSchedule(ctx context.Context, record *runlane.ScheduleReco
 	return err
 }
 
-// newSchedule puts a record where there is none.
+// newSchedule is the command for a new record.
 func newSchedule(environment runlane.Environment, record *runlane.ScheduleRecord) *lane.PutScheduleCommand {
 	c := &lane.PutScheduleCommand{Environment: environment, Record: *record}
 	c.Record.Version = 0
 	return c
 }
 
-// importRun writes what is missing of a run's history.
+// importRun writes the missing part of a run's history.
 func (m *Mover) importRun(ctx context.Context, r *movedRun) (written bool, err error) {
 	have, err := m.judgePresent(ctx, r)
 	if err != nil {
@@ -200,7 +199,7 @@ func (m *Mover) importRun(ctx context.Context, r *movedRun) (written bool, err e
 		}
 		next := r.nextPart(have)
 		if have == 0 && len(r.Records) > 0 {
-			next = 1 // the run is parked: no attempt begins before it has its records
+			next = 1 // park the run: no attempt may begin before its records exist
 		}
 		if err := m.importPart(ctx, r, have, next); err != nil {
 			return written, err
@@ -214,7 +213,7 @@ func (m *Mover) importRun(ctx context.Context, r *movedRun) (written bool, err e
 	return written, m.releaseKey(ctx, run)
 }
 
-// importRecords keeps what the run remembers. What is there already, of an import before, has to be the same.
+// importRecords writes the run's records. Records of an earlier import must be the same.
 func (m *Mover) importRecords(ctx context.Context, r *movedRun) error {
 	if len(r.Records) == 0 {
 		return nil
@@ -229,7 +228,7 @@ func (m *Mover) importRecords(ctx context.Context, r *movedRun) error {
 			return err
 		}
 		if !lane.SameRecord(kept, &command.Record) {
-			e := runlane.NewConflict(runlane.ConflictEventSequence, "the run is there and remembers something else")
+			e := runlane.NewConflict(runlane.ConflictEventSequence, "the run exists with other records")
 			e.RunID, e.Hint = r.ID, "import into an environment that has no such run"
 			return e
 		}
@@ -237,7 +236,7 @@ func (m *Mover) importRecords(ctx context.Context, r *movedRun) error {
 	return nil
 }
 
-// releaseKey frees a key that the run did not own where it comes from: an operator had reset it.
+// releaseKey frees a key that the run did not own in its source environment, because an operator had reset it.
 func (m *Mover) releaseKey(ctx context.Context, run *runlane.Run) error {
 	owner, err := m.Host.Stored().GetRunByIdempotencyKey(ctx, ownerOf(run))
 	if errors.Is(err, runlane.ErrRunNotFound) || err == nil && owner.ID != run.ID {
@@ -249,7 +248,7 @@ func (m *Mover) releaseKey(ctx context.Context, run *runlane.Run) error {
 	return err
 }
 
-// judgePresent is how many of the events are there already.
+// judgePresent returns how many of the events exist already.
 func (m *Mover) judgePresent(ctx context.Context, r *movedRun) (int, error) {
 	run, err := m.Host.Stored().GetRun(ctx, lane.RunKey{Environment: m.Environment, RunID: r.ID})
 	if errors.Is(err, runlane.ErrRunNotFound) {
@@ -278,7 +277,7 @@ func (m *Mover) judgePresent(ctx context.Context, r *movedRun) (int, error) {
 		differs = differs || !sameEvent(&there.Events[i].Event, &r.Events[i].Event)
 	}
 	if differs || same < len(r.Events) && !run.RunAt.Equal(parkedUntil) {
-		e := runlane.NewConflict(runlane.ConflictEventSequence, "the run is there with another history")
+		e := runlane.NewConflict(runlane.ConflictEventSequence, "the run exists with another history")
 		e.RunID, e.Hint = r.ID, "import into an environment that has no such run"
 		return 0, e
 	}
@@ -291,8 +290,9 @@ func sameEvent(a, b *runlane.Event) bool {
 	return firstErr == nil && secondErr == nil && bytes.Equal(first, second)
 }
 
-// nextPart is where the next commit ends. The last commit of a run that ended has its last event, since a storage frees
-// keys when a run that is there ends; that of a run that waits has the request of its wakeup, which makes it.
+// nextPart returns the end of the next commit. The last commit of an ended run contains its last event, because a
+// storage frees keys when an existing run ends. The last commit of a waiting run contains its delivery request, which
+// makes the wakeup.
 func (r *movedRun) nextPart(have int) int {
 	last := len(r.Events)
 	final := 0
@@ -319,7 +319,7 @@ func (r *movedRun) nextPart(have int) int {
 	}
 }
 
-// part is the commit of some events. Before the last ones the run is parked: as one that is due in 2200.
+// part is the commit of some events. All but the last commit park the run: due in 2200.
 func (r *movedRun) part(have, next int) (*lane.Transition, error) {
 	run, err := r.fold(next)
 	if err != nil {
@@ -338,7 +338,7 @@ func (r *movedRun) part(have, next int) (*lane.Transition, error) {
 	}, nil
 }
 
-// importPart commits some events. No queue has a limit here: the run holds no slot.
+// importPart commits some events. It passes no queue limit: the run holds no slot.
 func (m *Mover) importPart(ctx context.Context, r *movedRun, have, next int) error {
 	part, err := r.part(have, next)
 	if err != nil {
@@ -354,18 +354,18 @@ func (m *Mover) importPart(ctx context.Context, r *movedRun, have, next int) err
 	return err
 }
 
-// dropReservation takes the slot from a run that waits with one: slots belong to the lane where they are. The run gets
-// another when it is executed.
+// dropReservation removes the slot of a waiting run, because slots belong to the source lane. The run gets a new one
+// here.
 func (r *movedRun) dropReservation() {
 	for i := len(r.Events) - 1; i >= 0; i-- {
 		switch body := r.Events[i].Body.(type) {
-		case *runlane.RunResumed: // leaves it
+		case *runlane.RunResumed: // keeps it
 		case *runlane.RunDeliveryRequested:
 			without := *body
 			without.Delivery.DispatchExpiresAt = time.Time{}
 			r.Events[i].Body = &without
 			return
-		default: // ended it, if there was one
+		default: // has ended it
 			return
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// pass is when a line is written. A key is free again when a run that does not own it any more is written, so
-// that these runs go before its owner; the file's own order does not tell, since a clock may have been set back.
+// pass is the round in which a line is written. A key becomes free when a run that no longer owns it is written, so
+// these runs precede the owner. The order in the file does not help, because a clock may have been set back.
 type pass uint8
 
 const (
@@ -20,26 +20,26 @@ const (
 	passBefore      // tasks, schedules, and runs that ended and own no idempotency key
 	passOwners      // runs that ended and own one
 	passActive      // runs that are active: they own all their keys
-	passFlows       // flows, which look at their runs
+	passFlows       // flows, which need their runs
 	passes
 )
 
-// filePlan is what a file says of itself, once nothing is wrong with it.
+// filePlan is the content of a valid file.
 type filePlan struct {
 	environment runlane.Environment
-	ordered     []runlane.QueueName // where the file is from
+	ordered     []runlane.QueueName // in the source environment
 	last        end
 	passes      []pass                  // of each line
-	callers     map[runlane.RunID]int64 // active runs that wait for runs they have called, at these sequences
+	callers     map[runlane.RunID]int64 // active runs that wait for children, with their sequences
 }
 
-// judge reads a whole file and folds every history.
+// judge validates a whole file and folds every history.
 type judge struct {
 	plan   filePlan
 	have   end
 	format int
 	ended  bool
-	limits lane.Storage               // says what it has room for
+	limits lane.Storage               // checks sizes
 	seen   map[string]bool            // ids of each kind
 	owners map[ownedKey]runlane.RunID // of idempotency and singleton keys
 }
@@ -50,7 +50,7 @@ type ownedKey struct {
 	key  string
 }
 
-// Check judges a file as Import does before it writes, and returns the environment that it is of.
+// Check validates a file as Import does before it writes, and returns its environment.
 func Check(from io.Reader) (runlane.Environment, error) {
 	plan, err := judgeFile(from, nil)
 	if err != nil {
@@ -77,7 +77,7 @@ func judgeFile(from io.Reader, limits lane.Storage) (*filePlan, error) {
 	case !j.ended:
 		return nil, badImport(nil, "the file was cut off: its last line is missing")
 	case j.plan.last != j.have:
-		return nil, badImport(nil, "the file was changed: it has other lines than its last line says")
+		return nil, badImport(nil, "the file was changed: its lines do not match the sum in its last line")
 	}
 	return &j.plan, nil
 }
@@ -101,9 +101,9 @@ func (j *judge) line(l *line) (pass, error) {
 	case j.ended:
 		return passNone, badImport(nil, "something follows the last line")
 	case (number == 1) != (l.Head != nil):
-		return passNone, badImport(nil, "the first line, and no other, has to say what the file is")
+		return passNone, badImport(nil, "the head has to be the first line, and only there")
 	case l.fields() != 1:
-		return passNone, badImport(nil, "line %d has nothing that this version knows, or more than one thing", number)
+		return passNone, badImport(nil, "line %d has no field that this version knows, or more than one", number)
 	case l.Head != nil:
 		return passNone, j.head(l.Head)
 	case l.End != nil:
@@ -114,7 +114,7 @@ func (j *judge) line(l *line) (pass, error) {
 	case l.Schedule != nil:
 		return passBefore, j.schedule(l.Schedule)
 	case l.Flow != nil && j.format < formatFlows:
-		return passNone, badImport(nil, "line %d is a flow, which a file of format %d has none of", number, j.format)
+		return passNone, badImport(nil, "line %d is a flow, but the file has format %d", number, j.format)
 	case l.Flow != nil:
 		return passFlows, j.flow(l.Flow)
 	default:
@@ -132,11 +132,11 @@ func (j *judge) head(h *head) error {
 	return nil
 }
 
-// once refuses what is there twice.
+// once refuses duplicates.
 func (j *judge) once(kind, id string) error {
 	name := kind + " " + id
 	if j.seen[name] {
-		return badImport(nil, "%s %q is there twice", kind, id)
+		return badImport(nil, "the file has %s %q twice", kind, id)
 	}
 	j.seen[name] = true
 	return nil
@@ -187,7 +187,7 @@ func (j *judge) run(r *movedRun) (pass, error) {
 	return j.owns(r, run)
 }
 
-// writable judges what a run would be written with.
+// writable checks every command that will write the run.
 func (j *judge) writable(r *movedRun, run *runlane.Run) error {
 	for _, err := range []error{
 		run.TaskID.Validate(),
@@ -215,11 +215,11 @@ func (j *judge) writable(r *movedRun, run *runlane.Run) error {
 			return err
 		}
 	}
-	return j.fits(r, run)
+	return j.checkSizes(r, run)
 }
 
-// fits refuses what this storage has no room for: it would be found out in the middle of the import.
-func (j *judge) fits(r *movedRun, run *runlane.Run) error {
+// checkSizes refuses bodies that are too large for this storage, before the import begins.
+func (j *judge) checkSizes(r *movedRun, run *runlane.Run) error {
 	if j.limits == nil {
 		return nil
 	}
@@ -227,13 +227,13 @@ func (j *judge) fits(r *movedRun, run *runlane.Run) error {
 	if err == nil {
 		err = j.limits.CheckOutput(r.ID, run.Output)
 	}
-	for i := 0; err == nil && i < len(r.Records); i++ { // a record has the room of a payload
+	for i := 0; err == nil && i < len(r.Records); i++ { // a record may be as large as a payload
 		err = j.limits.CheckPayload(r.ID, r.Records[i].Result)
 	}
 	return err
 }
 
-// owns refuses two owners of a key, and says when the run is written.
+// owns refuses two owners of a key and returns the pass of the run.
 func (j *judge) owns(r *movedRun, run *runlane.Run) (pass, error) {
 	pass := passBefore
 	var keys []ownedKey

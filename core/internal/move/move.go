@@ -1,5 +1,5 @@
-// Package move writes an environment to a file, and a file into an environment: every run as its history. Package core
-// has the public calls; docs/moving.md has the format.
+// Package move exports an environment to a file and imports it: every run as its history. Package core has the public
+// calls; docs/moving.md has the format.
 package move
 
 import (
@@ -11,27 +11,28 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Host is what moving needs of the runtime.
+// Host is the runtime's side of moving.
 type Host interface {
-	// Storage is the one on which the runtime works. Stored is the same without the codec.
+	// Storage is the runtime's storage. Stored is the same without the codec.
 	Storage() lane.Storage
 	Stored() lane.Storage
 	// Bare reads a run without payload and output.
 	Bare(ctx context.Context, id runlane.RunID) (*runlane.Run, error)
-	// Resume lets a run that waits go on. One that changed since it was read is runlane.ConflictEventSequence.
+	// Resume resumes a waiting run. If it changed since the read: runlane.ConflictEventSequence.
 	Resume(ctx context.Context, run *runlane.Run, body *runlane.RunResumed) error
-	// Ordered reports an ordered queue; OrderedInUse are those that the program or a stored task names.
+	// Ordered reports whether a queue is ordered; OrderedInUse lists the ordered queues of the program and of stored
+	// tasks.
 	Ordered(queue runlane.QueueName) bool
 	OrderedInUse(ctx context.Context) ([]runlane.QueueName, error)
-	// SupportsFlows refuses a storage that keeps none.
+	// SupportsFlows refuses a storage without flows.
 	SupportsFlows() error
-	// Flow reads the whole record of a flow, with a graph that can be read.
+	// Flow reads the whole record of a flow and checks that its graph is readable.
 	Flow(ctx context.Context, id runlane.FlowID) (*lane.FlowRecord, error)
-	// SettleFlow looks at the nodes of a flow that was written; there says that it was there before.
+	// SettleFlow judges the nodes of an imported flow; there means that the flow existed before.
 	SettleFlow(ctx context.Context, record *lane.FlowRecord, there bool) error
-	// PayloadHash is what a later trigger of the same key is compared with, "" where nothing may be kept.
+	// PayloadHash returns the hash with which later triggers of the key are compared; "" if none may be stored.
 	PayloadHash(payload []byte) string
-	// NamesSignals reports an answer that only names its signals.
+	// NamesSignals reports whether an answer only names its signals.
 	NamesSignals(answer json.RawMessage) bool
 }
 
@@ -39,7 +40,7 @@ type Host interface {
 type Mover struct {
 	Host        Host
 	Environment runlane.Environment
-	Limits      lane.Storage // says what it has room for
+	Limits      lane.Storage // checks sizes
 }
 
 // Moved is core.Moved.
@@ -51,12 +52,12 @@ type Moved struct {
 
 // Options of Export.
 type Options struct {
-	Wait         bool // for the end of attempts, where Export else refuses
-	LeaveSignals bool // that no wait has read, where Export else refuses
+	Wait         bool // wait for the end of attempts instead of refusing
+	LeaveSignals bool // leave unread signals behind instead of refusing
 	At           time.Time
 }
 
-// eachPage goes through a list to its end.
+// eachPage reads all pages of a list.
 func (m *Mover) eachPage(read func(*lane.PageQuery) (runlane.Cursor, error)) error {
 	q := &lane.PageQuery{Environment: m.Environment, Limit: runlane.MaxPageLimit}
 	for {

@@ -9,9 +9,9 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// unread refuses an active run with signals that no wait of it has read, or that are too large for the record of their
-// wait: the file has no place for them, and the run could not go on where it is imported. An answer that cannot be read
-// here may be of a signal that was moved, and stayed behind: so it stands for none.
+// unread refuses an active run with signals that no wait has read, or that are too large for the record of their wait:
+// the file cannot hold them, and the imported run would be stuck. An unreadable answer may belong to a signal that
+// stayed behind in an earlier move, so it counts for none.
 func (x *exporter) unread(ctx context.Context, run *runlane.Run) error {
 	if x.leave || run.Status.Terminal() || !x.m.Host.Storage().Capabilities().SuspendsRuns {
 		return nil
@@ -43,7 +43,7 @@ func (x *exporter) unread(ctx context.Context, run *runlane.Run) error {
 		case records[i].Kind != runlane.StepKindWait:
 			continue
 		case records[i].Fault == "" && x.m.Host.NamesSignals(records[i].Result):
-			continue // it only names signals, which stay behind
+			continue // names signals only; they stay behind
 		case records[i].Fault != "" || json.Unmarshal(records[i].Result, &answer) != nil:
 			sealed++
 			continue
@@ -68,7 +68,7 @@ func (x *exporter) unread(ctx context.Context, run *runlane.Run) error {
 	}
 	if sealed > 0 {
 		e.Message = fmt.Sprintf("run %q has %d signals, and %d answers that cannot be read here: "+
-			"they may have read them or not", run.ID, left, sealed)
+			"which may have read them", run.ID, left, sealed)
 		e.Hint = "export with the codec and the keys of its program; or " + e.Hint
 	}
 	return e
@@ -76,7 +76,7 @@ func (x *exporter) unread(ctx context.Context, run *runlane.Run) error {
 
 type readSignal struct{ name, id string }
 
-// stillThere counts the signals that stand beside the run: those of an answer that was moved here stayed behind.
+// stillThere counts the answered signals that this storage has: signals stay behind when their run is moved here.
 func (x *exporter) stillThere(ctx context.Context, run *runlane.Run, read map[readSignal]bool) (n int, err error) {
 	for signal := range read {
 		mail, err := x.m.Host.Stored().ReadMail(ctx, &lane.MailQuery{

@@ -1,4 +1,4 @@
-// Package origin compares where runs come from.
+// Package origin compares the sources of runs.
 package origin
 
 import (
@@ -7,16 +7,16 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Same reports that a run comes from where a computed id says. An id alone is no proof: a run that someone
-// triggered under it is another one, which tells its end to no one.
+// Same reports whether two sources are the same. Equal IDs are not enough: a user may have triggered an unrelated run
+// with a computed ID, and it would notify nobody.
 func Same(a, b runlane.Source) bool {
 	same := a.CreatedAt.Equal(b.CreatedAt) && a.FireTime.Equal(b.FireTime)
 	a.CreatedAt, a.FireTime = b.CreatedAt, b.FireTime
 	return same && a == b
 }
 
-// Stranger refuses a run of another origin under a computed id. Ids name one run as long as it is kept, so another
-// attempt would find the same.
+// Stranger returns the error for a run of another origin with a computed ID. The ID names that run as long as it is
+// kept, so the error is permanent.
 func Stranger(run *runlane.Run, wanted runlane.Source) error {
 	of := fmt.Sprintf("a run of type %q", wanted.Type)
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// One function for each event, in the order of a run's life. Each first judges whether the event fits the run, then
+// One function for each event, in the order of a run's life. Each first checks that the event fits the run, then
 // changes the run.
 
 // Groups of statuses, in the order in which errors name them.
@@ -56,7 +56,7 @@ func (p *projection) applyBody() error {
 	}
 }
 
-// created begins the run. A payload is not asked for: a history may be folded without it.
+// created begins the run. It needs no payload: a history may be folded without one.
 func (p *projection) created(b *runlane.RunCreated) error {
 	switch {
 	case p.event.RunID == "":
@@ -130,7 +130,7 @@ func (p *projection) deliveryRequested(b *runlane.RunDeliveryRequested) error {
 	if expires := runlane.UTCMillis(d.DispatchExpiresAt); !expires.IsZero() {
 		p.run.DispatchedAt, p.run.DispatchExpiresAt = p.at, expires
 	}
-	// Only a missing carrier keeps the old one: an empty carrier ends the trace.
+	// A missing carrier keeps the old one; an empty one ends the trace.
 	if d.TraceCarrier != nil {
 		p.run.TraceCarrier = d.TraceCarrier
 	} else if p.event.TraceCarrier != nil {
@@ -139,7 +139,7 @@ func (p *projection) deliveryRequested(b *runlane.RunDeliveryRequested) error {
 	return nil
 }
 
-// leaseClaimed gives a runnable run an owner. The caller decides how long the lease is and whether its token is new.
+// leaseClaimed gives a runnable run an owner. The caller decides the length of the lease and makes a new token.
 func (p *projection) leaseClaimed(l runlane.Lease) error {
 	if err := p.checkLease(&l); err != nil {
 		return err
@@ -153,8 +153,8 @@ func (p *projection) leaseClaimed(l runlane.Lease) error {
 	return nil
 }
 
-// leaseHeartbeat replaces the owner's lease, also an expired one: until another worker claims the run, it is the
-// owner's.
+// leaseHeartbeat replaces the owner's lease, even an expired one: the run stays the owner's until another worker claims
+// it.
 func (p *projection) leaseHeartbeat(l runlane.Lease) error {
 	if err := p.checkLease(&l); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (p *projection) leaseHeartbeat(l runlane.Lease) error {
 	return nil
 }
 
-// started begins the next attempt, which only the owner of a lease that is not over may do.
+// started begins the next attempt. The lease must not be over.
 func (p *projection) started(attempt int) error {
 	if err := p.in(runlane.StatusRunning); err != nil {
 		return err
@@ -243,7 +243,7 @@ func (p *projection) released(b *runlane.RunReleased) error {
 	return nil
 }
 
-// waits takes over what the event waits for: until the run is due at the latest. nil is a wait for the time alone.
+// waits takes over the event's wait, which must end no later than the run is due. nil waits for the time alone.
 func (p *projection) waits(w *runlane.Waiting, due time.Time) error {
 	if w == nil {
 		return nil
@@ -259,10 +259,10 @@ func (p *projection) waits(w *runlane.Waiting, due time.Time) error {
 	return nil
 }
 
-// resumed ends a wait. What follows, a delivery or a slot, is asked for as for every run that is due.
+// resumed ends a wait. A delivery or a slot is then requested as for every due run.
 func (p *projection) resumed() error {
 	ahead := p.at.Before(p.run.RunAt)
-	if delayed := p.run.Status == runlane.StatusQueued && ahead; !delayed { // which waits for its time, then for a slot
+	if delayed := p.run.Status == runlane.StatusQueued && ahead; !delayed { // waits for its time, then for a slot
 		if err := p.in(waiting...); err != nil {
 			return err
 		}
@@ -273,7 +273,7 @@ func (p *projection) resumed() error {
 	return nil
 }
 
-// cancellationRequested leaves the run with its owner, who is asked to stop.
+// cancellationRequested asks the owner to stop and leaves it the run.
 func (p *projection) cancellationRequested() error {
 	if err := p.in(runlane.StatusRunning); err != nil {
 		return err
@@ -285,7 +285,7 @@ func (p *projection) cancellationRequested() error {
 	return nil
 }
 
-// cancelled ends every run that is not executing, or whose owner was asked before.
+// cancelled ends a run that is not executing, or after its owner was asked to stop.
 func (p *projection) cancelled() error {
 	if err := p.in(cancellable...); err != nil {
 		return err
@@ -296,8 +296,8 @@ func (p *projection) cancelled() error {
 	return nil
 }
 
-// endAttempt is what the four outcomes share. The attempt is named, never inferred: an outcome that comes late must not
-// end another attempt. The lease may be over: the storage judges by the token whether the writer still owns the run.
+// endAttempt is the common part of the four outcomes. The event names the attempt, so that a late outcome cannot end
+// another one. The lease may be over: the storage checks by the token whether the writer still owns the run.
 func (p *projection) endAttempt(attempt int) error {
 	if err := p.in(owned...); err != nil {
 		return err
@@ -324,7 +324,7 @@ func (p *projection) endFailedAttempt(attempt int, f runlane.Failure) error {
 	return nil
 }
 
-// disown takes the run from its owner and from a slot that was reserved for one.
+// disown removes the owner and any reservation of a slot.
 func (p *projection) disown() {
 	p.run.Lease = runlane.Lease{}
 	p.run.DispatchedAt, p.run.DispatchExpiresAt = time.Time{}, time.Time{}
@@ -335,7 +335,7 @@ func (p *projection) finish(s runlane.Status) {
 	p.run.FinishedAt = p.at
 }
 
-// checkLease judges a supplied lease alone and brings its end to whole milliseconds.
+// checkLease checks a lease by itself and rounds its end to whole milliseconds.
 func (p *projection) checkLease(l *runlane.Lease) error {
 	l.ExpiresAt = runlane.UTCMillis(l.ExpiresAt)
 	switch {
@@ -362,7 +362,7 @@ func (p *projection) in(statuses ...runlane.Status) error {
 	return p.violation("the run is %s, not %s", p.run.Status, strings.Join(names, " or "))
 }
 
-// reached requires that the moment has come. ok is false where waiting alone does not help.
+// reached requires that the moment has come. ok is false if time alone does not help.
 func (p *projection) reached(moment time.Time, ok bool) error {
 	switch {
 	case !ok:

@@ -1,6 +1,5 @@
-// Package reducer decides what events mean: it folds them into a run. It imports package runlane and a few pure
-// packages of the standard library, and nothing else: no context, no storage, no clock, no randomness.
-// internal/projecttest and the linter hold that.
+// Package reducer folds events into a run. It imports package runlane and a few pure packages of the standard library:
+// no context, no storage, no clock, no randomness. internal/projecttest and the linter enforce this.
 //
 // The rules for each type of event are in events.go, one function for each type.
 package reducer
@@ -13,16 +12,17 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// maxSequence is the last sequence a run can reach, because programs that keep numbers as doubles cannot count further.
+// maxSequence is the last sequence of a run: programs that keep numbers as doubles cannot count further.
 const maxSequence = 1<<53 - 1
 
-// Project folds events onto current, nil for a run that does not exist yet. Its rules are those of
-// core.ProjectRunEvents, which is this function under its public name.
+// Project folds events onto current, nil for a new run. It is core.ProjectRunEvents under another name; the rules are
+// there.
 func Project(current *runlane.Run, expectedSequence int64, events ...runlane.Event) (*runlane.Run, error) {
 	return ProjectInto(new(runlane.Run), current, expectedSequence, events)
 }
 
-// ProjectInto is [Project] with memory for the result that nothing else uses. After an error its content is undefined.
+// ProjectInto is [Project] with memory for the result, which must have no other use. After an error its content is
+// undefined.
 func ProjectInto(
 	room, current *runlane.Run, expectedSequence int64, events []runlane.Event,
 ) (*runlane.Run, error) {
@@ -41,7 +41,7 @@ func ProjectInto(
 	return p.run, nil
 }
 
-// checkSequence judges the call before any event: a stale call is a conflict even when it is wrong in other ways too.
+// checkSequence checks the call before any event: a stale call is a conflict even if it is invalid in other ways too.
 func checkSequence(current *runlane.Run, expected int64, events []runlane.Event) error {
 	sequence := int64(0)
 	if current != nil {
@@ -80,7 +80,7 @@ func checkSequence(current *runlane.Run, expected int64, events []runlane.Event)
 	}
 }
 
-// callRunID is the run that a call is about, "" when it does not say.
+// callRunID returns the run of a call, or "" if unknown.
 func callRunID(current *runlane.Run, events []runlane.Event) runlane.RunID {
 	switch {
 	case current != nil:
@@ -92,20 +92,20 @@ func callRunID(current *runlane.Run, events []runlane.Event) runlane.RunID {
 	}
 }
 
-// projection is a fold in progress. It owns run, which is discarded when an event does not fit.
+// projection is a fold in progress. It owns run, which is discarded after an error.
 type projection struct {
-	run   *runlane.Run   // the events so far; sequence 0 while there are none
-	event *runlane.Event // the one being judged
-	at    time.Time      // when that one occurred, in whole milliseconds
+	run   *runlane.Run   // the fold so far; sequence 0 without events
+	event *runlane.Event // the event being applied
+	at    time.Time      // its time, in whole milliseconds
 }
 
-// append judges one event and adds it.
+// append checks and applies one event.
 func (p *projection) append(e *runlane.Event) error {
 	p.event, p.at = e, runlane.UTCMillis(e.OccurredAt)
 	if err := p.checkEvent(); err != nil {
 		return err
 	}
-	p.run.Waiting = nil // every event ends a wait; two begin one
+	p.run.Waiting = nil // every event ends a wait; two types begin one
 	if err := p.applyBody(); err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (p *projection) append(e *runlane.Event) error {
 	return nil
 }
 
-// checkEvent judges what holds for events of every type.
+// checkEvent applies the rules for events of every type.
 func (p *projection) checkEvent() error {
 	if !hasBody(p.event) {
 		return p.violation("has no body")
@@ -141,13 +141,13 @@ func (p *projection) checkEvent() error {
 	}
 }
 
-// hasBody is false for a nil pointer too, which every type of body admits. (Only pointers are bodies.)
+// hasBody is also false for a nil pointer, which every type of body admits. (Only pointers are bodies.)
 func hasBody(e *runlane.Event) bool {
 	body := reflect.ValueOf(e.Body)
 	return body.Kind() == reflect.Pointer && !body.IsNil()
 }
 
-// violation says what is wrong with the event being judged. It quotes names, numbers and times, never payloads or lease
+// violation describes the fault of the current event. It quotes names, numbers and times, never payloads or lease
 // tokens.
 func (p *projection) violation(format string, args ...any) error {
 	runID := p.run.ID
@@ -157,7 +157,7 @@ func (p *projection) violation(format string, args ...any) error {
 	return invariant(runID, "%s, event %d: %s", bodyName(p.event), p.run.EventSequence+1, fmt.Sprintf(format, args...))
 }
 
-// bodyName is the event's type, or a text for an event without one.
+// bodyName returns the event's type, or a text for an event without one.
 func bodyName(e *runlane.Event) runlane.EventType {
 	if !hasBody(e) {
 		return "event"

@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/core/internal/fail"
 )
 
-// CheckLease refuses a lease that a client may not ask for; 0 is the default.
+// CheckLease refuses a lease outside of least and most; 0 means the default.
 func CheckLease(lease, least, most time.Duration) error {
 	if lease != 0 && (lease < least || lease > most) {
 		return fail.Input(
@@ -28,10 +28,10 @@ type Failure struct {
 	After     *time.Duration
 }
 
-// Err is the failure as a handler would return it. text is that of one without.
+// Err returns the failure in the form of a handler's error. text is the default message.
 func (f *Failure) Err(text string) (failure, refused error) {
 	if f.After != nil && (*f.After < 0 || f.Permanent) {
-		return nil, fail.Input("give a time for what is tried again", "the delay of the failure is %s", *f.After)
+		return nil, fail.Input("give a delay only for a failure that is retried, and not below 0", "the delay of the failure is %s", *f.After)
 	}
 	failure = &runlane.Error{
 		Code:    cmp.Or(f.Code, runlane.ErrTaskFailed),
@@ -47,7 +47,7 @@ func (f *Failure) Err(text string) (failure, refused error) {
 	return failure, nil
 }
 
-// CheckValue refuses what no record of a run can keep.
+// CheckValue refuses a value that a record cannot hold.
 func CheckValue(kind runlane.StepKind, value json.RawMessage) error {
 	if len(value) > runlane.MaxPayloadBytes || value != nil && !json.Valid(value) {
 		return fail.Input("send one JSON value", "the value of the %s is no JSON, or too large", kind)
@@ -55,7 +55,7 @@ func CheckValue(kind runlane.StepKind, value json.RawMessage) error {
 	return nil
 }
 
-// Undefined says that clients claim no runs of a task here.
+// Undefined returns the error for a task that clients cannot claim here.
 func Undefined(task runlane.TaskID) error {
 	return &runlane.Error{
 		Code:    runlane.ErrTaskNotFound,

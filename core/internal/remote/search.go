@@ -9,13 +9,13 @@ import (
 	"github.com/runlane/runlane-go/core/internal/fail"
 )
 
-// Host is what a search needs of the runtime. Both calls let at most one delivery begin an attempt, by Search.Take.
+// Host is the runtime's side of a search. Through Search.Take both calls begin at most one attempt.
 type Host interface {
 	// Receive takes wakeups until receiving ends. ctx is the client's.
 	Receive(ctx, receiving context.Context) error
-	// Look takes what is due without a wakeup, once the client has waited for a moment.
+	// Look takes due runs without wakeups, after the client has waited for a moment.
 	Look(receiving context.Context)
-	// OnClose calls f when the runtime closes. Leave lets it close.
+	// OnClose calls f when the runtime closes. Leave allows it to close.
 	OnClose(f func()) (unhook func())
 	Leave()
 }
@@ -23,15 +23,15 @@ type Host interface {
 // Search looks for one run for a client.
 type Search struct {
 	mu    sync.Mutex // held while a run is taken
-	over  bool       // one was
+	over  bool       // a run was taken
 	found chan struct{}
 	stop  func()
 }
 
-// NewSearch is one that has found nothing.
+// NewSearch returns a search without a result.
 func NewSearch() *Search { return &Search{found: make(chan struct{}), stop: func() {}} }
 
-// Take lets a delivery claim a run, unless one was claimed, or the caller is gone.
+// Take lets a delivery claim a run, unless one was claimed or the caller is gone.
 func (s *Search) Take(ctx context.Context, id runlane.RunID, deliver func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,14 +41,14 @@ func (s *Search) Take(ctx context.Context, id runlane.RunID, deliver func() erro
 	return deliver()
 }
 
-// Found is called by the delivery that has begun the attempt: the client has it from here on.
+// Found is called by the delivery that has begun the attempt. From then on the client owns it.
 func (s *Search) Found() {
 	s.over = true
 	close(s.found)
 	s.stop()
 }
 
-// HasFound reports that a run was found.
+// HasFound reports whether a run was found.
 func (s *Search) HasFound() bool {
 	select {
 	case <-s.found:
@@ -58,8 +58,8 @@ func (s *Search) HasFound() bool {
 	}
 }
 
-// Run waits for a run, 0 for as long as ctx lives. It returns once one is found, or nothing came in the time; what was
-// received is settled behind it.
+// Run searches until a run is found, ctx ends, or wait is over; a wait of 0 has no limit. Received wakeups are settled
+// in the background.
 func (s *Search) Run(ctx context.Context, host Host, wait time.Duration) error {
 	receiving, stop := context.WithCancel(ctx)
 	if wait > 0 {
@@ -68,7 +68,7 @@ func (s *Search) Run(ctx context.Context, host Host, wait time.Duration) error {
 	unhook := host.OnClose(stop)
 	s.stop = stop
 	ended := make(chan error, 1)
-	go func() { // ends with receiving, once what came is settled
+	go func() { // ends with receiving, after all wakeups are settled
 		defer host.Leave()
 		defer unhook()
 		defer stop()

@@ -1,5 +1,5 @@
-// Package remote decides what clients of other processes may do with the runs that they claim: the token of a claim, the
-// search for a run, and what they may say. Package core takes the runs and records what became of them.
+// Package remote has the rules for clients that claim runs from other processes: the token of a claim, the search for a
+// run, and checks of input. Package core claims the runs and records their outcomes.
 package remote
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// The token of a claim names its run and has a secret. The token of the run's lease is a hash of the secret, so that
-// who sees the lease cannot end the attempt, and no server has to keep anything.
+// A claim's token has the run's ID and a secret. The lease token is a hash of the secret, so that seeing the lease does
+// not allow ending the attempt, and no server keeps any state.
 
 const (
 	claimMark     = "rlc1."
@@ -21,18 +21,18 @@ const (
 	leaseBytes    = 20 // of the hash
 )
 
-// Token is what proves the claim of a run.
+// Token returns the token that proves the claim of a run.
 func Token(id runlane.RunID, secret string) string {
 	return claimMark + base64.RawURLEncoding.EncodeToString([]byte(id)) + "." + secret
 }
 
-// LeaseOf is the token of the lease.
+// LeaseOf returns the lease token.
 func LeaseOf(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return leaseMark + hex.EncodeToString(sum[:leaseBytes])
 }
 
-// Parse reads the token of a claim: which run it is for, and the token that its lease must have.
+// Parse returns the run of a claim token, and the token that its lease must have.
 func Parse(token string) (id runlane.RunID, lease string, ok bool) {
 	text, marked := strings.CutPrefix(token, claimMark)
 	name, secret, cut := strings.Cut(text, ".")
@@ -47,16 +47,16 @@ func Parse(token string) (id runlane.RunID, lease string, ok bool) {
 	return id, LeaseOf(secret), true
 }
 
-// Invalid says that a text is no token.
+// Invalid returns the error for a text that is not a claim token.
 func Invalid() error {
 	return &runlane.Error{
 		Code:    runlane.ErrTokenInvalid,
-		Message: "the token is none of a claim",
-		Hint:    "send the token that the claim was answered with, as it is",
+		Message: "the token is not a claim token",
+		Hint:    "send the token of the claim's answer unchanged",
 	}
 }
 
-// Lost says that the attempt is not the caller's any more.
+// Lost returns the error for an attempt that the caller no longer owns.
 func Lost(id runlane.RunID) error {
 	return &runlane.Error{
 		Code:     runlane.ErrStorageConflict,

@@ -19,15 +19,15 @@ const (
 	// occurrenceClaim is how long the right to make an occurrence's run lasts. If a tick dies with it, a later tick
 	// takes over.
 	occurrenceClaim = time.Minute
-	// clockTolerance is how far the clocks of two ticks may be apart.
+	// clockTolerance is the allowed difference between the clocks of two ticks.
 	clockTolerance = 2500 * time.Millisecond
-	// evaluationNoted is how often a tick records that it evaluated a schedule and nothing fired.
+	// evaluationNoted is how often a tick records an evaluation without a fire.
 	evaluationNoted = time.Hour
 )
 
 var errClaimOver = errors.New("the claim of the occurrence is over")
 
-// OccurrenceIDs are the same for every process that materializes the occurrence, so that doing it twice is harmless.
+// OccurrenceIDs returns the same IDs in every process, so that making an occurrence twice is harmless.
 func OccurrenceIDs(
 	e runlane.Environment, id runlane.ScheduleID, fire time.Time,
 ) (occurrence string, run runlane.RunID) {
@@ -36,10 +36,10 @@ func OccurrenceIDs(
 	return "occ_" + text, runlane.RunID("run_" + text)
 }
 
-// Result counts what one round left and did, of occurrences.
+// Result counts the occurrences of one round.
 type Result struct {
 	Done, Skipped, Failed int
-	More                  bool // another round would be worth it
+	More                  bool // another round has work
 	Err                   error
 }
 
@@ -51,8 +51,8 @@ func (r *Result) add(other Result) {
 	r.Err = errors.Join(r.Err, other.Err)
 }
 
-// Fire makes the runs of schedules whose time has come. All records are read at once, so that a schedule with nothing
-// due costs no separate request.
+// Fire makes the runs of due schedules. It reads all records at once, so a schedule with no due occurrence costs no
+// separate request.
 func (s *Scheduler) Fire(ctx context.Context) Result {
 	if len(s.definitions) == 0 {
 		return Result{}
@@ -85,17 +85,17 @@ func (s *Scheduler) Fire(ctx context.Context) Result {
 	return result
 }
 
-// evaluation is one reading of one schedule.
+// evaluation is one evaluation of one schedule.
 type evaluation struct {
 	s      *Scheduler
 	own    *Definition
-	record *runlane.ScheduleRecord // as it was read; nil: there is none yet
+	record *runlane.ScheduleRecord // as read; nil for a new schedule
 	now    time.Time
 	result Result
 	taken  bool // another process has an occurrence
 }
 
-// evaluate registers a schedule that is new, else it makes runs of what is due, and records what is left out.
+// evaluate registers a new schedule; otherwise it makes runs for due occurrences and records the skipped ones.
 func (e *evaluation) evaluate(ctx context.Context) error {
 	if e.record == nil {
 		_, err := e.put(ctx, &runlane.ScheduleRecord{
@@ -106,32 +106,32 @@ func (e *evaluation) evaluate(ctx context.Context) error {
 		})
 		return err
 	}
-	// The schedule is not evaluated: what becomes due meanwhile is one skip, from the last evaluation before the pause
-	// on.
+	// A paused schedule is not evaluated: everything due in the pause becomes one skip, from the last evaluation before
+	// it.
 	if e.record.Paused {
 		e.settle(e.now)
 		return nil
 	}
-	from, err := e.from(ctx)
+	from, err := e.dueAfter(ctx)
 	if err != nil {
 		return err
 	}
 	if ours, err := e.takeOver(ctx, from); err != nil || !ours {
 		return err
 	}
-	until := e.until()
+	until := e.dueUntil()
 	fires, more := occurrences(e.own.When, from, until)
 	e.result.More = more
 	plan := judgeMisfires(e.own.Misfire, fires, more, e.now)
 	if len(plan) == 0 {
 		e.settle(until)
-		return e.note(ctx)
+		return e.noteEvaluation(ctx)
 	}
 	latest := fires[len(fires)-1]
-	if wait, err := e.waits(ctx, latest); err != nil || wait {
+	if wait, err := e.keepPending(ctx, latest); err != nil || wait {
 		return err
 	}
-	if e.pended() {
+	if e.hasPending() {
 		plan = judgePending(plan, fires, e.record.PendingFire)
 	}
 	plan, err = e.salvage(ctx, plan)
@@ -143,7 +143,7 @@ func (e *evaluation) evaluate(ctx context.Context) error {
 	}
 	for i, f := range plan {
 		if i > 0 && plan[i-1].skipped == "" {
-			if wait, err := e.waitsAgain(ctx, latest); err != nil || wait {
+			if wait, err := e.keepPendingAgain(ctx, latest); err != nil || wait {
 				return err
 			}
 		}
@@ -157,8 +157,8 @@ func (e *evaluation) evaluate(ctx context.Context) error {
 	return nil
 }
 
-// salvage finds a run that a tick made and could no longer record. Occurrences are completed in order, so it can only
-// be the run of the first one that is due. It is recorded as that run, whatever the misfire policy says now.
+// salvage finds a run that a tick made but could not record. Occurrences are completed in order, so it can only be the
+// run of the first due one. It is recorded as that run, regardless of the current misfire policy.
 func (e *evaluation) salvage(ctx context.Context, plan []firing) ([]firing, error) {
 	skip := plan[0]
 	if skip.skipped == "" {
@@ -181,20 +181,20 @@ func (e *evaluation) salvage(ctx context.Context, plan []firing) ([]firing, erro
 	return append(salvaged, plan[1:]...), nil
 }
 
-// claimFirst claims the first of several occurrences that are skipped as one; fire claims the last. Occurrences are
-// completed in order, so another tick may be making a run only of the first. ours is false while that tick has it.
+// claimFirst claims the first of several merged skips; fire claims the last. Occurrences are completed in order, so
+// another tick can be making only the first one's run. ours is false while that tick has it.
 func (e *evaluation) claimFirst(ctx context.Context, skip firing) (ours bool, err error) {
 	if skip.skipped == "" || skip.count < 2 {
 		return true, nil
 	}
 	claim, err := e.claim(ctx, skip.first)
 	if err != nil || claim.Outcome != lane.Acquired {
-		return false, errors.Join(err, e.pass(ctx, skip.first))
+		return false, errors.Join(err, e.skipBlocked(ctx, skip.first))
 	}
 	return true, nil
 }
 
-// claim claims an occurrence for this tick; another one that has it is counted.
+// claim claims an occurrence for this tick and counts one that another tick has.
 func (e *evaluation) claim(ctx context.Context, at time.Time) (*lane.OccurrenceClaim, error) {
 	occurrence, _ := OccurrenceIDs(e.s.Environment, e.own.ID, at)
 	claim, err := e.s.Host.Storage().ClaimScheduleOccurrence(ctx, &lane.ClaimOccurrenceCommand{
@@ -214,7 +214,7 @@ func (e *evaluation) claim(ctx context.Context, at time.Time) (*lane.OccurrenceC
 
 func (e *evaluation) key() lane.ScheduleKey { return e.s.key(e.own.ID) }
 
-// fire claims an occurrence, makes its run or not, and completes it. done is false when another process has it.
+// fire claims an occurrence, makes its run or skips it, and completes it. done is false if another process has it.
 func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) {
 	occurrence, runID := OccurrenceIDs(e.s.Environment, e.own.ID, f.at)
 	before, err := e.overlapping(ctx, &f, runID)
@@ -223,7 +223,7 @@ func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) 
 	}
 	claim, err := e.claim(ctx, f.at)
 	if err != nil || claim.Outcome != lane.Acquired {
-		return false, errors.Join(err, e.pass(ctx, f.at))
+		return false, errors.Join(err, e.skipBlocked(ctx, f.at))
 	}
 	c := &lane.CompleteOccurrenceCommand{
 		ScheduleKey:  e.key(),
@@ -234,8 +234,8 @@ func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) 
 		TrustUntil:   e.trustUntil(),
 	}
 	if c.Skipped == "" {
-		// After errClaimOver the tick that claims it next finds the run.
-		if c.Skipped, err = e.make(ctx, f.at, runID, before); errors.Is(err, errClaimOver) {
+		// After errClaimOver the next tick that claims it finds the run.
+		if c.Skipped, err = e.makeRun(ctx, f.at, runID, before); errors.Is(err, errClaimOver) {
 			e.result.Skipped++
 			return false, nil
 		} else if err != nil {
@@ -249,7 +249,7 @@ func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) 
 		c.First, c.Count = f.first, f.count
 	}
 	err = e.s.Host.Storage().CompleteScheduleOccurrence(ctx, c)
-	// The claim of a slow process ended, and the process that has it now made the same run.
+	// The claim of this slow process ended, and its new owner has made the same run.
 	if fail.IsConflict(err, runlane.ConflictScheduleOccurrence) {
 		e.result.Skipped++
 		return false, nil
@@ -267,9 +267,9 @@ func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) 
 	return true, nil
 }
 
-// make makes the occurrence's run, or says why there is to be none. before are the active runs that its overlap policy
-// considers.
-func (e *evaluation) make(
+// makeRun makes the occurrence's run, or returns the reason to skip it. before holds the active runs for the overlap
+// policy.
+func (e *evaluation) makeRun(
 	ctx context.Context, fire time.Time, id runlane.RunID, before []runlane.RunID,
 ) (runlane.SkipReason, error) {
 	if len(before) > 0 && e.own.Overlap == runlane.OverlapForbid {
@@ -287,12 +287,12 @@ func (e *evaluation) make(
 	case err == nil:
 		announce(ctx)
 		return "", nil
-	case fail.IsConflict(err, runlane.ConflictEventSequence): // a run has the computed id
+	case fail.IsConflict(err, runlane.ConflictEventSequence): // the computed id exists
 		made, readErr := e.s.foundRun(ctx, id)
 		switch {
 		case readErr != nil:
 			return "", readErr
-		case made == nil: // pruned since: the next tick makes it
+		case made == nil: // pruned meanwhile: the next tick makes it
 			return "", err
 		case !origin.Same(made.Source, e.source(fire)):
 			return runlane.SkippedIDTaken, nil
@@ -305,14 +305,14 @@ func (e *evaluation) make(
 	}
 }
 
-// whileClaimed ends with the evaluation's claims, before a tick whose clock is ahead takes one over. From then on that
-// tick decides about the occurrence, and it may have skipped it, so that a late run would be wrong.
+// whileClaimed returns a context that ends with the evaluation's claims, before a tick with a fast clock takes one
+// over. That tick may then skip the occurrence, so a late run would be wrong.
 func (e *evaluation) whileClaimed(ctx context.Context) (context.Context, context.CancelFunc) {
 	left := e.now.Add(occurrenceClaim - clockTolerance).Sub(e.s.Host.Now())
 	return context.WithTimeoutCause(ctx, left, errClaimOver)
 }
 
-// source is where the run of an occurrence comes from.
+// source returns the origin of an occurrence's run.
 func (e *evaluation) source(fire time.Time) runlane.Source {
 	return runlane.Source{Type: runlane.SourceSchedule, ScheduleID: e.own.ID, FireTime: fire}
 }
@@ -321,8 +321,8 @@ func (e *evaluation) actor() runlane.Actor {
 	return runlane.Actor{Type: runlane.ActorSchedule, ID: string(e.own.ID)}
 }
 
-// note records that the schedule was evaluated: at once with a changed definition, otherwise now and then.
-func (e *evaluation) note(ctx context.Context) error {
+// noteEvaluation records an evaluation: at once with a changed definition, otherwise every evaluationNoted.
+func (e *evaluation) noteEvaluation(ctx context.Context) error {
 	if e.outdated() || e.record.DefinitionHash == e.own.hash && e.now.Sub(e.record.LastEvaluated).Abs() < evaluationNoted &&
 		e.trusts(e.record.RegisteredAt) {
 		return nil
@@ -339,7 +339,8 @@ func (e *evaluation) note(ctx context.Context) error {
 	return err
 }
 
-// put writes the record and reads it back, unless another process wrote it first: that process knew as much.
+// put writes the record and keeps the new version. It is not an error if another process wrote first, because that
+// process knew as much.
 func (e *evaluation) put(ctx context.Context, r *runlane.ScheduleRecord) (done bool, err error) {
 	written, err := e.s.Host.Storage().PutSchedule(ctx, &lane.PutScheduleCommand{Environment: e.s.Environment, Record: *r})
 	if fail.IsConflict(err, runlane.ConflictScheduleOccurrence) {

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// maxPreview is how many fire times Preview computes at most.
+	// maxPreview bounds the fire times of Preview.
 	maxPreview = 1000
-	// resumeRounds bounds how often a resumption reads what fell due during a long pause.
+	// resumeRounds bounds the reads of one resumption after a long pause.
 	resumeRounds = 500
-	// resumeTaken is how often Resume waits, for resumePause each, for another process that has an occurrence.
+	// resumeTaken is how often Resume waits for another process that has an occurrence, for resumePause each.
 	resumeTaken = 10
 	resumePause = 50 * time.Millisecond
-	// changeRounds is how often an operator's change reads the record again after another process changed it first.
+	// changeRounds bounds the tries of an operator's change when other processes change the record first.
 	changeRounds = 5
 )
 
@@ -32,8 +32,7 @@ type State struct {
 	Doubted []string
 }
 
-// List walks all schedules that have a record, and the definitions that no tick has registered yet, by id. An error is
-// the last thing it yields.
+// List returns all recorded schedules and the unregistered definitions, by ID. An error ends it.
 func (s *Scheduler) List(ctx context.Context) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		unregistered := s.definitions
@@ -60,7 +59,7 @@ func (s *Scheduler) List(ctx context.Context) iter.Seq2[State, error] {
 	}
 }
 
-// Get is the state of one schedule.
+// Get returns the state of one schedule.
 func (s *Scheduler) Get(ctx context.Context, id runlane.ScheduleID) (State, error) {
 	record, err := s.record(ctx, id)
 	if err != nil {
@@ -69,7 +68,7 @@ func (s *Scheduler) Get(ctx context.Context, id runlane.ScheduleID) (State, erro
 	return s.state(record), nil
 }
 
-// record is the stored one, or an empty one for a schedule of this runtime that no tick has registered yet.
+// record returns the stored record, or an empty one for a definition that no tick has registered yet.
 func (s *Scheduler) record(ctx context.Context, id runlane.ScheduleID) (*runlane.ScheduleRecord, error) {
 	if err := fail.First(id.Validate(), s.Supported()); err != nil {
 		return nil, err
@@ -100,7 +99,7 @@ func (s *Scheduler) state(record *runlane.ScheduleRecord) State {
 	return state
 }
 
-// Preview computes the next n fire times of a definition.
+// Preview returns the next n fire times of a definition.
 func (s *Scheduler) Preview(id runlane.ScheduleID, n int) ([]time.Time, error) {
 	own, known := s.Find(id)
 	switch {
@@ -123,7 +122,7 @@ func unknownSchedule(id runlane.ScheduleID) error {
 	}
 }
 
-// Resume ends a pause. What became due meanwhile is recorded as skipped.
+// Resume ends a pause. Occurrences due meanwhile are recorded as skipped.
 func (s *Scheduler) Resume(ctx context.Context, id runlane.ScheduleID) error {
 	own, known := s.Find(id)
 	if !known {
@@ -138,7 +137,7 @@ func (s *Scheduler) Resume(ctx context.Context, id runlane.ScheduleID) error {
 		e := evaluation{s: s, own: own, record: record, now: s.Host.Now()}
 		if left, err := e.skipPaused(ctx); err != nil {
 			return err
-		} else if left { // more than one reading covers, or another process's
+		} else if left { // too many for one read, or another process has one
 			if e.taken {
 				if taken++; taken > resumeTaken || !wait(ctx, resumePause) {
 					return occurrenceTaken(id)
@@ -160,7 +159,7 @@ func (s *Scheduler) Resume(ctx context.Context, id runlane.ScheduleID) error {
 	return scheduleChangedTooOften(id, resumeRounds)
 }
 
-// wait is false when the context ended.
+// wait returns false if ctx ended.
 func wait(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -172,16 +171,16 @@ func wait(ctx context.Context, d time.Duration) bool {
 
 func occurrenceTaken(id runlane.ScheduleID) error {
 	conflict := runlane.NewConflict(
-		runlane.ConflictScheduleOccurrence, fmt.Sprintf("another process makes an occurrence of schedule %q", id),
+		runlane.ConflictScheduleOccurrence, fmt.Sprintf("another process is making an occurrence of schedule %q", id),
 	)
-	conflict.Hint = "call again: within a minute it has, or its claim is over"
+	conflict.Hint = "call again: it ends within a minute"
 	return conflict
 }
 
-// skipPaused records what came due during the pause. A run that a tick had made before is recorded as that. left means
+// skipPaused records occurrences due in the pause; a run that a tick had made before is recorded as such. left means
 // that the record must be read again.
 func (e *evaluation) skipPaused(ctx context.Context) (left bool, err error) {
-	from, err := e.from(ctx)
+	from, err := e.dueAfter(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -201,7 +200,7 @@ func (e *evaluation) skipPaused(ctx context.Context) (left bool, err error) {
 			return true, err
 		}
 	}
-	return true, nil // the completion moved the record's version
+	return true, nil // the completion changed the record's version
 }
 
 // TriggerNow makes a run of a definition at once.
@@ -223,12 +222,12 @@ func (s *Scheduler) TriggerNow(ctx context.Context, id runlane.ScheduleID, run *
 	return made, nil
 }
 
-// Change writes a record with an operator's change, over whatever other processes write meanwhile.
+// Change applies an operator's change to a record and repeats it after concurrent writes.
 func (s *Scheduler) Change(ctx context.Context, id runlane.ScheduleID, apply func(*runlane.ScheduleRecord)) error {
 	return s.write(ctx, id, changeRounds, apply)
 }
 
-// write writes a record as apply changes it, over whatever other processes write meanwhile.
+// write applies a change to a record and repeats it after concurrent writes.
 func (s *Scheduler) write(
 	ctx context.Context, id runlane.ScheduleID, rounds int, apply func(*runlane.ScheduleRecord),
 ) error {

@@ -12,19 +12,18 @@ import (
 )
 
 const (
-	// maxManualRuns bounds how many runs that were triggered by hand a schedule's record names.
+	// maxManualRuns bounds the manual runs in a schedule's record.
 	maxManualRuns = 10
-	// noteRounds is how often noting such a run is tried when the record changes. In each round one of several callers
-	// succeeds.
+	// noteRounds bounds the tries to note a manual run. In each round one of several callers succeeds.
 	noteRounds = 50
 )
 
-// checksOverlap reports whether an occurrence of the schedule depends on the runs before it.
+// checksOverlap reports whether an occurrence depends on earlier runs.
 func checksOverlap(o runlane.Overlap) bool { return o != "" && o != runlane.OverlapAllow }
 
-// waits keeps the latest occurrence pending while a run before it is active, if the schedule says so. The occurrences
-// before it are then skipped because of that run.
-func (e *evaluation) waits(ctx context.Context, latest time.Time) (bool, error) {
+// keepPending keeps the latest occurrence pending while an earlier run is active, for runlane.OverlapQueueLatest.
+// Earlier occurrences are then skipped for overlap.
+func (e *evaluation) keepPending(ctx context.Context, latest time.Time) (bool, error) {
 	if e.own.Overlap != runlane.OverlapQueueLatest {
 		return false, nil
 	}
@@ -38,29 +37,29 @@ func (e *evaluation) waits(ctx context.Context, latest time.Time) (bool, error) 
 	return true, err
 }
 
-// waitsAgain is waits behind a run that this evaluation made or found.
-func (e *evaluation) waitsAgain(ctx context.Context, latest time.Time) (wait bool, err error) {
+// keepPendingAgain is keepPending after this evaluation made or found a run.
+func (e *evaluation) keepPendingAgain(ctx context.Context, latest time.Time) (wait bool, err error) {
 	if e.own.Overlap != runlane.OverlapQueueLatest {
 		return false, nil
 	}
 	if e.record, err = e.s.Host.Storage().GetSchedule(ctx, e.key()); err != nil {
 		return false, err
 	}
-	return e.waits(ctx, latest)
+	return e.keepPending(ctx, latest)
 }
 
-// pended reports that an occurrence was kept pending and has not been dealt with.
-func (e *evaluation) pended() bool {
+// hasPending reports whether an occurrence is pending.
+func (e *evaluation) hasPending() bool {
 	return e.own.Overlap == runlane.OverlapQueueLatest && e.record.PendingFire.After(e.record.LastFire)
 }
 
-// overlapping are the active runs before an occurrence that is to make a run, when its overlap policy is forbid or
-// replace. There are none when the occurrence's run exists already, made by a tick that died before it could record
-// that. That tick has judged, and runs triggered since then are not before the occurrence. An occurrence whose run id
-// another run has is skipped here, before it replaces anything.
+// overlapping returns the active earlier runs of an occurrence, for the policies forbid and replace. It returns none if
+// the occurrence's run exists, made by a tick that died before it could record it: that tick has applied the policy,
+// and runs triggered since are later ones. If another run has the occurrence's run ID, the occurrence is skipped before
+// it replaces anything.
 //
-// It is read before the occurrence is claimed, because a claim whose tick fails delays the occurrence. No claim of
-// another tick can have been made and have ended meanwhile: claims are judged by a time before this reading.
+// It reads before the claim, because a claim of a failing tick delays the occurrence. Nobody can claim and complete the
+// occurrence in between: claims are judged by a time before this read.
 func (e *evaluation) overlapping(ctx context.Context, f *firing, id runlane.RunID) ([]runlane.RunID, error) {
 	if f.skipped != "" || e.own.Overlap != runlane.OverlapForbid && e.own.Overlap != runlane.OverlapReplace {
 		return nil, nil
@@ -81,11 +80,10 @@ func (e *evaluation) overlapping(ctx context.Context, f *firing, id runlane.RunI
 	return nil, nil
 }
 
-// predecessors are the active runs among those that overlap policies consider: the run of the last occurrence that made
-// one, and those triggered by hand. A run is noted before it is created, so the record is read again: the list from the
-// tick's beginning may be older than a run that exists now. An id that is noted and has no run is not active: its
-// trigger died, or comes after this reading. A run of another origin under a noted id is none of the schedule's, and the
-// run of an occurrence that a wrong clock made ahead of its time is not before it.
+// predecessors returns the active runs for the overlap policies: the run of the last occurrence that made one, and
+// manual ones. A manual run is noted before it is created, so the record is read again: the tick's list may be older
+// than the run. A noted ID without a run is not active: its trigger died, or comes later. It ignores runs of another
+// origin, and a run that a wrong clock made too early.
 func (e *evaluation) predecessors(ctx context.Context) ([]runlane.RunID, error) {
 	now, err := e.s.Host.Storage().GetSchedule(ctx, e.key())
 	if err != nil {
@@ -109,7 +107,7 @@ func (e *evaluation) predecessors(ctx context.Context) ([]runlane.RunID, error) 
 	return active, nil
 }
 
-// replace cancels the runs before.
+// replace cancels the earlier runs.
 func (e *evaluation) replace(ctx context.Context, active []runlane.RunID) error {
 	for _, id := range active {
 		err := e.s.Host.Cancel(ctx, id, e.actor(), "replaced by the next occurrence of its schedule")
@@ -120,25 +118,25 @@ func (e *evaluation) replace(ctx context.Context, active []runlane.RunID) error 
 	return nil
 }
 
-// foundRun reads a run; nil: there is none.
+// foundRun returns a run, or nil if it does not exist.
 func (s *Scheduler) foundRun(ctx context.Context, id runlane.RunID) (*runlane.Run, error) {
 	run, err := s.Host.Storage().GetRun(ctx, lane.RunKey{Environment: s.Environment, RunID: id})
 	if fail.IsNotFound(err) {
-		return nil, nil // said above
+		return nil, nil
 	}
 	return run, err
 }
 
-// noteManual names a run in the schedule's record before it is created, so that no occurrence misses it. A process that
-// dies in between leaves an id without a run, which blocks nothing.
+// noteManual adds a run to the schedule's record before the run is created, so that no occurrence misses it. If the
+// process dies in between, the ID without a run blocks no occurrence.
 func (s *Scheduler) noteManual(ctx context.Context, own *Definition, id runlane.RunID) error {
 	return s.write(ctx, own.ID, noteRounds, func(r *runlane.ScheduleRecord) {
 		r.ManualRunIDs = append(s.manualRuns(ctx, r.ManualRunIDs), id)
 	})
 }
 
-// manualRuns are the noted runs that stay noted beside a new one. Those that ended are removed. If there is still no
-// room, the oldest id without a run is removed first, then the oldest of all. What cannot be read stays.
+// manualRuns returns the noted runs to keep, with room for a new one. Ended ones are removed. If the list is still
+// full, the oldest ID without a run goes first, then the oldest of all. Unreadable runs stay.
 func (s *Scheduler) manualRuns(ctx context.Context, noted []runlane.RunID) []runlane.RunID {
 	var kept, absent []runlane.RunID
 	for _, id := range noted {
@@ -152,11 +150,11 @@ func (s *Scheduler) manualRuns(ctx context.Context, noted []runlane.RunID) []run
 		kept = append(kept, id)
 	}
 	for len(kept) >= maxManualRuns {
-		goes := 0
+		drop := 0
 		if len(absent) > 0 {
-			goes, absent = slices.Index(kept, absent[0]), absent[1:]
+			drop, absent = slices.Index(kept, absent[0]), absent[1:]
 		}
-		kept = slices.Delete(kept, goes, goes+1)
+		kept = slices.Delete(kept, drop, drop+1)
 	}
 	return kept
 }

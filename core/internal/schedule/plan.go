@@ -7,25 +7,23 @@ import (
 )
 
 const (
-	// maxOccurrences bounds what one evaluation of a schedule considers: after a long outage the rest is for the next
-	// tick.
+	// maxOccurrences bounds one evaluation of a schedule: after a long outage the next tick continues.
 	maxOccurrences = 20_000
-	// defaultTolerance is how late an occurrence may be under runlane.MisfireSkip where the schedule says nothing:
-	// several ticks.
+	// defaultTolerance is the tolerance of runlane.MisfireSkip without a Tolerance: several ticks.
 	defaultTolerance = 5 * time.Minute
-	// defaultCatchUp is how many missed occurrences runlane.MisfireCatchUp runs where the schedule names nothing.
+	// defaultCatchUp is the limit of runlane.MisfireCatchUp without a Limit.
 	defaultCatchUp = 100
 )
 
-// firing is the decision about one or several occurrences in a row: a run, or a skip with its reason.
+// firing is the decision about one occurrence, or about consecutive ones: a run, or a skip with its reason.
 type firing struct {
-	at      time.Time // of several that are skipped: the last
+	at      time.Time // of several skipped ones: the last
 	first   time.Time
 	count   int
 	skipped runlane.SkipReason // "" makes a run
 }
 
-// occurrences are the fire times after from, up to and including now. more is true when there are too many for one
+// occurrences returns the fire times after from, up to and including now. more is true if there are too many for one
 // evaluation.
 func occurrences(when runlane.When, from, now time.Time) (fires []time.Time, more bool) {
 	for at, ok := when.Next(from); ok && !at.After(now); at, ok = when.Next(at) {
@@ -37,8 +35,7 @@ func occurrences(when runlane.When, from, now time.Time) (fires []time.Time, mor
 	return fires, false
 }
 
-// judgeMisfires applies the misfire policy to the occurrences that are due, oldest first. more says that later ones are
-// due too.
+// judgeMisfires applies the misfire policy to due occurrences, oldest first. more means that later ones are due too.
 func judgeMisfires(m runlane.Misfire, fires []time.Time, more bool, now time.Time) []firing {
 	keep := func(i int) bool { return i == len(fires)-1 && !more }
 	switch m.Policy {
@@ -69,7 +66,7 @@ func judgeMisfires(m runlane.Misfire, fires []time.Time, more bool, now time.Tim
 	return plan
 }
 
-// addSkip adds a skipped occurrence; those in a row with one reason are one.
+// addSkip adds a skipped occurrence and merges consecutive ones with the same reason.
 func addSkip(plan []firing, at time.Time, reason runlane.SkipReason) []firing {
 	if n := len(plan); n > 0 && plan[n-1].skipped == reason {
 		plan[n-1].at = at
@@ -79,7 +76,7 @@ func addSkip(plan []firing, at time.Time, reason runlane.SkipReason) []firing {
 	return append(plan, firing{at: at, first: at, count: 1, skipped: reason})
 }
 
-// skipAll makes one skip of occurrences in a row.
+// skipAll merges consecutive occurrences into one skip.
 func skipAll(fires []time.Time, reason runlane.SkipReason) (plan []firing) {
 	for _, at := range fires {
 		plan = addSkip(plan, at, reason)
@@ -87,9 +84,9 @@ func skipAll(fires []time.Time, reason runlane.SkipReason) (plan []firing) {
 	return plan
 }
 
-// judgePending changes the plan where an occurrence was kept pending while the run before it was active. The latest one
-// runs: the last that is due, or, where the misfire policy leaves that out, the pending one, which is late because it
-// waited. Those before it came while that run was active.
+// judgePending changes the plan after an occurrence was kept pending behind an active run. The latest one runs: the
+// last due one, or, if the misfire policy skips that, the pending one, which is late only because it waited. Earlier
+// ones are skipped for overlap.
 func judgePending(plan []firing, fires []time.Time, pending time.Time) []firing {
 	runs := pending
 	if last := plan[len(plan)-1]; last.skipped == "" {

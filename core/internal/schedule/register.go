@@ -12,20 +12,19 @@ import (
 	"github.com/runlane/runlane-go/core/internal/fail"
 )
 
-// Definition is a schedule whose runs this runtime makes, with everything about them that does not depend on the
-// occurrence.
+// Definition is a schedule of this runtime, with everything about its runs that does not depend on the occurrence.
 type Definition struct {
 	runlane.Schedule
 
 	Prepared runlane.Prepared
-	hash     string // of everything that decides when a run is made and which
+	hash     string // of everything that determines when and which run is made
 
-	recorded atomic.Bool  // a tick of this process found these times in the schedule's record, or put them there
-	settled  atomic.Int64 // Unix milliseconds until when the ticks of this process left nothing open
+	recorded atomic.Bool  // a tick of this process has seen or written these times in the record
+	settled  atomic.Int64 // Unix milliseconds up to which the ticks of this process have settled all occurrences
 }
 
-// Add checks a definition, so that a fault is found when the runtime opens and not at a fire time. queue takes the queue
-// of its task, safe what a function of the application returned as an error.
+// Add checks a definition when the runtime opens, so that faults do not wait for a fire time. queue accepts the queue
+// of its task; safe cleans errors of application code.
 func (s *Scheduler) Add(own runlane.Schedule, queue func(runlane.Queue) error, safe func(error) error) error {
 	fault := func(option string, err error) error {
 		message := fmt.Sprintf("Options.Schedules: schedule %q: %s%s", own.ID, option, fail.Message(err))
@@ -66,8 +65,8 @@ func (s *Scheduler) Add(own runlane.Schedule, queue func(runlane.Queue) error, s
 	return nil
 }
 
-// definitionHash is stored, with a hash of the times alone behind a dot. With a codec it leaves out the payload, which
-// could be guessed from the hash and does not decide when a run is made.
+// definitionHash returns the stored hash, followed by a dot and a hash of only the times. With a codec it excludes the
+// payload, which could be guessed from the hash and does not affect the times.
 func (s *Scheduler) definitionHash(d *runlane.Schedule, p *runlane.Prepared) string {
 	payload := p.Payload
 	if s.Coded {
@@ -84,11 +83,11 @@ func (s *Scheduler) definitionHash(d *runlane.Schedule, p *runlane.Prepared) str
 	return hex.EncodeToString(sum[:8]) + "." + hex.EncodeToString(times[:4])
 }
 
-// sameTimes reports stored and own definitions that fire at the same times, or of which that is not known.
+// sameTimes reports whether the stored definition fires at the same times, or its times are unknown.
 func (d *Definition) sameTimes(stored string) bool {
-	_, theirs, told := strings.Cut(stored, ".")
+	_, theirs, known := strings.Cut(stored, ".")
 	_, ours, _ := strings.Cut(d.hash, ".")
-	return !told || theirs == ours
+	return !known || theirs == ours
 }
 
 func checkMisfire(m runlane.Misfire) error {

@@ -6,37 +6,36 @@ import (
 )
 
 const (
-	// abandonedAfter is when an outdated program takes the record back: the one that has it notes its evaluations more
+	// abandonedAfter is when an outdated program takes the record back: a living owner notes its evaluations more
 	// often.
 	abandonedAfter = evaluationNoted + markTolerance
-	// outdatedLag is how long an outdated program waits with an occurrence. Nothing is claimed at or before the last
-	// fire, so this keeps it behind what the newer program has not made yet: in this time that one ticks, and a tick of
-	// it that died is followed by another.
+	// outdatedLag is the delay of an outdated program. Occurrences up to the last fire cannot be claimed, so the delay
+	// keeps it behind the newer program: within it that program ticks, and a failed tick is followed by another.
 	outdatedLag = 2 * occurrenceClaim
 )
 
-// While versions of a program with other times of a schedule tick side by side, the record belongs to the one that came
-// last. It takes it over once, with its own opening as the last evaluation. The outdated one knows that it had the
-// record before. It leaves it alone and makes its own occurrences from what it remembers, a little late.
+// While program versions with different times of a schedule run side by side, the newest owns the record. It takes it
+// over once, with its own opening as the last evaluation. An outdated program remembers that it had the record before;
+// it leaves the record alone and makes its own occurrences from memory, a little late.
 
-// outdated reports that the record has other times than this schedule, whose program had it before and is to leave it
-// to the other one. It does not while that one seems to be gone.
+// outdated reports whether the record has other times and this program had it before: another program owns it. If that
+// one seems to be gone, the result is false.
 func (e *evaluation) outdated() bool {
 	r := e.record
 	return e.own.recorded.Load() && !e.own.sameTimes(r.DefinitionHash) && e.trusts(r.LastEvaluated) &&
 		e.now.Sub(r.LastEvaluated) < abandonedAfter
 }
 
-// until is the moment up to which occurrences are due.
-func (e *evaluation) until() time.Time {
+// dueUntil returns the instant up to which occurrences are due.
+func (e *evaluation) dueUntil() time.Time {
 	if e.outdated() {
 		return e.now.Add(-outdatedLag)
 	}
 	return e.now
 }
 
-// takeOver makes the record that of this schedule's times, of which nothing is open at from or before it. ours is false
-// when another process changed the record meanwhile.
+// takeOver writes this schedule's times into the record, with everything up to from settled. ours is false if another
+// process changed the record meanwhile.
 func (e *evaluation) takeOver(ctx context.Context, from time.Time) (ours bool, err error) {
 	if e.outdated() {
 		return true, nil
@@ -52,7 +51,7 @@ func (e *evaluation) takeOver(ctx context.Context, from time.Time) (ours bool, e
 	return true, nil
 }
 
-// settle remembers that nothing is open at an instant or before it.
+// settle remembers that everything up to an instant is settled.
 func (e *evaluation) settle(at time.Time) {
 	e.own.settled.Store(max(e.own.settled.Load(), at.UnixMilli()))
 }

@@ -1,5 +1,5 @@
-// Package schedule decides when schedules make runs, and keeps their records: what is due, what the policies for
-// misfires and overlap leave of it, and which process makes the run of an occurrence. Package core makes the runs.
+// Package schedule decides when schedules make runs and keeps their records: due occurrences, the policies for misfires
+// and overlap, and which process makes the run of an occurrence. Package core makes the runs.
 package schedule
 
 import (
@@ -16,43 +16,43 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Host is what schedules need of the runtime.
+// Host is the runtime's side of schedules.
 type Host interface {
-	// Now is the time as storages keep it.
+	// Now returns the time in the precision of storages.
 	Now() time.Time
-	// Storage is the one on which the runtime works.
+	// Storage is the runtime's storage.
 	Storage() lane.Storage
 	// Create makes a run of a schedule. announce then sends its wakeup.
 	Create(ctx context.Context, d *Definition, run *Run) (made *runlane.Run, announce func(context.Context), err error)
-	// Cancel cancels a run. One that has ended, or is gone, is no error.
+	// Cancel cancels a run. A run that has ended or is gone is not an error.
 	Cancel(ctx context.Context, id runlane.RunID, actor runlane.Actor, reason string) error
 }
 
-// Run is what one run of a schedule has of its own.
+// Run holds the details of one run of a schedule.
 type Run struct {
 	ID       runlane.RunID
 	Actor    runlane.Actor
-	FireTime time.Time // zero: the time at which the run is made
-	Reason   string    // of an operator; "" for none
+	FireTime time.Time // zero: when the run is made
+	Reason   string    // an operator's; "" for none
 }
 
-// Scheduler has the schedules of one runtime. Add all before any other use.
+// Scheduler manages the schedules of one runtime. Add all of them before any other use.
 type Scheduler struct {
 	Host        Host
 	Environment runlane.Environment
 	Logger      *slog.Logger
-	Coded       bool      // payloads are encoded, so that nothing may be kept that confirms a guess of one
+	Coded       bool      // payloads are encoded; keep no hash that would confirm a guess
 	OpenedAt    time.Time // of the runtime
 
-	definitions []*Definition // by id
+	definitions []*Definition // sorted by id
 }
 
-// All are the definitions, by id.
+// All returns the definitions, sorted by ID.
 func (s *Scheduler) All() []*Definition { return s.definitions }
 
 func compareID(d *Definition, id runlane.ScheduleID) int { return cmp.Compare(d.ID, id) }
 
-// Find is the definition of an id.
+// Find returns the definition with an ID.
 func (s *Scheduler) Find(id runlane.ScheduleID) (*Definition, bool) {
 	at, ok := slices.BinarySearchFunc(s.definitions, id, compareID)
 	if !ok {
@@ -61,7 +61,7 @@ func (s *Scheduler) Find(id runlane.ScheduleID) (*Definition, bool) {
 	return s.definitions[at], true
 }
 
-// Supported refuses a storage that keeps no schedules.
+// Supported refuses a storage without schedules.
 func (s *Scheduler) Supported() error {
 	if !s.Host.Storage().Capabilities().KeepsSchedules {
 		return fail.Unsupported("the storage keeps no schedules")
@@ -73,7 +73,7 @@ func (s *Scheduler) key(id runlane.ScheduleID) lane.ScheduleKey {
 	return lane.ScheduleKey{Environment: s.Environment, ScheduleID: id}
 }
 
-// NextFire is the earliest time of any schedule after an instant.
+// NextFire returns the earliest fire of any schedule after an instant.
 func (s *Scheduler) NextFire(after time.Time) (fire time.Time, ok bool) {
 	for _, d := range s.definitions {
 		if at, fires := d.When.Next(after); fires {
@@ -83,7 +83,7 @@ func (s *Scheduler) NextFire(after time.Time) (fire time.Time, ok bool) {
 	return fire, ok
 }
 
-// WarnOfFine warns of schedules that become due more often than ticks at this distance look at them.
+// WarnOfFine warns of schedules that fire more often than ticks come.
 func (s *Scheduler) WarnOfFine(ctx context.Context, ticks time.Duration) {
 	for _, d := range s.definitions {
 		first, fires := d.When.Next(s.Host.Now())
@@ -102,8 +102,8 @@ func (s *Scheduler) WarnOfFine(ctx context.Context, ticks time.Duration) {
 			slog.String(
 				"hint",
 				fmt.Sprintf(
-					"a tick looks about every %s and decides by the misfire policy: %q makes one run of all that came "+
-						"due since, %q makes each",
+					"a tick comes about every %s and applies the misfire policy: %q makes one run for all times since "+
+						"the last tick, %q one for each",
 					runlane.FormatDuration(ticks),
 					runlane.MisfireLatest,
 					runlane.MisfireCatchUp,
@@ -113,40 +113,32 @@ func (s *Scheduler) WarnOfFine(ctx context.Context, ticks time.Duration) {
 	}
 }
 
-// records walks all records that are stored, by id, in pages of this size; 0 means the storage's.
+// records returns all stored records by ID, in pages of limit; 0 means the storage's default.
 func (s *Scheduler) records(ctx context.Context, limit int) iter.Seq2[*runlane.ScheduleRecord, error] {
-	return func(yield func(*runlane.ScheduleRecord, error) bool) {
-		q := lane.PageQuery{Environment: s.Environment, Limit: limit}
-		for {
-			page, err := s.Host.Storage().ListSchedules(ctx, &q)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for i := range page.Items {
-				if !yield(&page.Items[i], nil) {
-					return
-				}
-			}
-			if q.After = page.Next; q.After == "" {
-				return
-			}
-		}
-	}
+	return walk(func(after runlane.Cursor) (*runlane.Page[runlane.ScheduleRecord], error) {
+		q := &lane.PageQuery{Environment: s.Environment, Limit: limit, After: after}
+		return s.Host.Storage().ListSchedules(ctx, q)
+	})
 }
 
-// Occurrences walks the recorded occurrences of a schedule, newest first. An error is the last thing it yields.
+// Occurrences returns the recorded occurrences of a schedule, newest first. An error ends it.
 func (s *Scheduler) Occurrences(
 	ctx context.Context, id runlane.ScheduleID, skippedOnly bool,
 ) iter.Seq2[*runlane.Occurrence, error] {
-	return func(yield func(*runlane.Occurrence, error) bool) {
-		q := lane.OccurrenceQuery{
-			PageQuery:   lane.PageQuery{Environment: s.Environment},
+	return walk(func(after runlane.Cursor) (*runlane.Page[runlane.Occurrence], error) {
+		return s.Host.Storage().ListScheduleOccurrences(ctx, &lane.OccurrenceQuery{
+			PageQuery:   lane.PageQuery{Environment: s.Environment, After: after},
 			ScheduleID:  id,
 			SkippedOnly: skippedOnly,
-		}
-		for {
-			page, err := s.Host.Storage().ListScheduleOccurrences(ctx, &q)
+		})
+	})
+}
+
+// walk yields the items of all pages of a list. An error ends it.
+func walk[T any](read func(after runlane.Cursor) (*runlane.Page[T], error)) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		for after := runlane.Cursor(""); ; {
+			page, err := read(after)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -156,7 +148,7 @@ func (s *Scheduler) Occurrences(
 					return
 				}
 			}
-			if q.After = page.Next; q.After == "" {
+			if after = page.Next; after == "" {
 				return
 			}
 		}
@@ -170,7 +162,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// earliest is the earlier of two instants. A zero a is none.
+// earliest returns the earlier of two instants. A zero a is ignored.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b

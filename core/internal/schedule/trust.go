@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// markTolerance is how far ahead of this clock the marks of a schedule count. Marks further ahead were set by a
-	// process with a wrong clock: they would keep the schedule from firing until their time.
+	// markTolerance is how far times in a schedule's record may be ahead of this clock. Later ones come from a process
+	// with a wrong clock and would block the schedule until then.
 	markTolerance = 5 * time.Minute
 	// occurrencesKept is a little less than storages keep occurrences.
 	occurrencesKept = 39 * 24 * time.Hour
@@ -19,7 +19,7 @@ func (e *evaluation) trustUntil() time.Time { return e.now.Add(markTolerance) }
 
 func (e *evaluation) trusts(mark time.Time) bool { return !mark.After(e.trustUntil()) }
 
-// doubted are the marks of a schedule that do not count, by their names in the record.
+// doubted returns the record's fields with untrusted times.
 func doubted(r *runlane.ScheduleRecord, now time.Time) (marks []string) {
 	for _, mark := range [...]struct {
 		name string
@@ -35,13 +35,13 @@ func doubted(r *runlane.ScheduleRecord, now time.Time) (marks []string) {
 	return marks
 }
 
-// from is the moment after which occurrences count. A schedule fires nothing from before it was registered. The last
-// evaluation left nothing open, so nothing from before it counts. That was an evaluation of the times in the record: at
-// other times nothing counts from before the program opened that has them, or from before its own last evaluation.
-func (e *evaluation) from(ctx context.Context) (time.Time, error) {
+// dueAfter returns the instant after which occurrences are due. Nothing before the registration fires. The last
+// evaluation settled everything before it, if it used the same times; for a record with other times it is the later of
+// the program's opening and its own last evaluation.
+func (e *evaluation) dueAfter(ctx context.Context) (time.Time, error) {
 	r := e.record
 	if !e.trusts(r.RegisteredAt) {
-		return e.now, nil // by a wrong clock: it is registered now
+		return e.now, nil // from a wrong clock: register now
 	}
 	from := r.RegisteredAt
 	switch {
@@ -54,7 +54,7 @@ func (e *evaluation) from(ctx context.Context) (time.Time, error) {
 	if e.trusts(r.LastFire) {
 		return latest(from, r.LastFire), nil
 	}
-	// The last fire was overwritten. What was recorded up to now says it, as long as that is kept.
+	// The last fire is untrusted. The occurrences recorded up to now show the true one, as long as they are kept.
 	from = latest(from, e.now.Add(-occurrencesKept))
 	err := e.recorded(ctx, func(o *runlane.Occurrence) bool {
 		if o.FireTime.After(e.now) {
@@ -66,7 +66,7 @@ func (e *evaluation) from(ctx context.Context) (time.Time, error) {
 	return from, err
 }
 
-// recorded walks the recorded occurrences, newest first, while yield says so.
+// recorded passes the recorded occurrences to yield, newest first, until it returns false.
 func (e *evaluation) recorded(ctx context.Context, yield func(*runlane.Occurrence) bool) error {
 	for o, err := range e.s.Occurrences(ctx, e.own.ID, false) {
 		if err != nil {
@@ -79,10 +79,10 @@ func (e *evaluation) recorded(ctx context.Context, yield func(*runlane.Occurrenc
 	return nil
 }
 
-// pass goes on after an occurrence that cannot be claimed, because a process with a wrong clock completed it ahead of
-// its time: the last fire does not cover it, and it would hold the schedule up. One that another process is at, or has
-// just completed, is left to it.
-func (e *evaluation) pass(ctx context.Context, at time.Time) error {
+// skipBlocked moves LastFire past an occurrence that cannot be claimed because a process with a wrong clock completed
+// it too early. Without this it would block the schedule. A recent occurrence is left to the process that works on it
+// or has just completed it.
+func (e *evaluation) skipBlocked(ctx context.Context, at time.Time) error {
 	if e.now.Sub(at) <= 2*occurrenceClaim || !e.trusts(e.record.LastFire) {
 		return nil
 	}
