@@ -14,7 +14,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Attempt is an attempt to call a handler with. It records what the handler does with it. Pass its field Attempt:
+// Attempt is an attempt for calling a handler directly. It records the handler's actions. Pass its field Attempt:
 //
 //	a := runlanetest.NewAttempt(t, nil)
 //	err := app.Welcome(t.Context(), a.Attempt, jobs.User{ID: "u_1"})
@@ -23,7 +23,7 @@ import (
 type Attempt struct {
 	*runlane.Attempt
 
-	// Recorder has what the handler triggered, and the signals that it sent.
+	// Recorder has the runs that the handler triggered and the signals that it sent.
 	Recorder *Recorder
 
 	t              testing.TB
@@ -39,45 +39,43 @@ type Attempt struct {
 	notes  []string
 }
 
-// AttemptOptions of [NewAttempt]. nil means the first attempt of a run of no task.
+// AttemptOptions of [NewAttempt]. nil means the first attempt of a run without a task.
 type AttemptOptions struct {
-	// Number counts from 1. 0 means 1.
+	// Number of the attempt, from 1. 0 means 1.
 	Number int
-	// Recorder gets what the handler triggers, and the signals that it sends. nil means a new one.
+	// Recorder for the handler's triggers and signals. nil means a new one.
 	Recorder *Recorder
-	// Run is what the handler finds in Attempt.Run. An empty id becomes "run_test"; an empty status and empty counters
-	// become those of an attempt in progress.
+	// Run becomes Attempt.Run. Defaults: the ID "run_test", and status and counters of an attempt in progress.
 	Run runlane.Run
-	// Steps are what earlier attempts have recorded, by name: results of steps, values of checkpoints and snapshots. A
-	// sleep that is among them is over, whatever its value.
+	// Steps are records of earlier attempts, by name: results of steps, values of checkpoints and snapshots. A sleep in
+	// it is over, with any value.
 	Steps map[string]any
-	// Began is what Attempt.Began returns: the version of the task that the run began with.
+	// Began is the result of Attempt.Began: the task version with which the run began.
 	Began int
-	// Signals were sent to the run, in this order. A wait finds the first of each name; one that finds none suspends,
-	// unless its answer is among Steps, as a [runlane.WaitAnswer] of the wait's name: one that timed out, for example.
+	// Signals were sent to the run, in this order. A wait gets the first of each name. Without one it suspends, unless
+	// Steps has its answer: a [runlane.WaitAnswer] under the wait's name, for example one that timed out.
 	Signals []runlane.SignalValue
-	// Children are the ends of the runs that the handler calls, by the name of the call (that of the task unless it has
-	// another), in the order of the payloads. A call with fewer ends than payloads suspends.
+	// Children are the ends of called runs, by the name of the call (by default the task's ID), in the order of the
+	// payloads. A call with fewer ends than payloads suspends.
 	Children map[string][]End
-	// Nodes are the ends of nodes of flows, by their names, for [runlane.Ref.Wait].
+	// Nodes are the ends of nodes of flows, by name, for [runlane.Ref.Wait].
 	Nodes map[string]End
-	// AllowSwallowed lets a handler end well although a call of it was suspended: a runtime would let it wait all the
-	// same. Without it [Attempt.Execute] fails the test, and names the call.
+	// AllowSwallowed lets a handler return nil after one of its calls was suspended; a runtime lets it wait all the
+	// same. Without it [Attempt.Execute] fails the test with the name of the call.
 	AllowSwallowed bool
 }
 
-// End is how a run ended that the attempt calls, or reads the result of.
+// End is the end of a run that the attempt calls, or of a node's run.
 type End struct {
-	// Task is that of a node's run. Of a call it is the call's.
+	// Task of a node's run. A call has its own.
 	Task runlane.TaskID
 	// Output is encoded as JSON. nil is none.
 	Output any
-	// Err is why the run failed; one that is [runlane.ErrRunCancelled] says that it was cancelled. nil: it succeeded.
+	// Err is the run's failure. [runlane.ErrRunCancelled] means cancelled; nil means succeeded.
 	Err error
 }
 
-// NewAttempt returns an attempt whose output, notes, logs and triggers the test can read. What it logs is also in the
-// test's log.
+// NewAttempt returns an attempt that records output, notes, logs and triggers. Its logs are also in the test's log.
 func NewAttempt(t testing.TB, options *AttemptOptions) *Attempt {
 	t.Helper()
 	if options == nil {
@@ -127,9 +125,9 @@ func NewAttempt(t testing.TB, options *AttemptOptions) *Attempt {
 	return a
 }
 
-// Execute calls a handler as a runtime does: with the payload encoded and decoded again, and the attempt in its
-// context. It fills in task, queue, keys and payload of [runlane.Attempt.Run]. It does not recover a panic. A handler
-// that returns nil although a call of it was suspended fails the test: it has to return the error of that call.
+// Execute calls a handler like a runtime: with the payload encoded and decoded, and the attempt in its context. It
+// fills in task, queue, keys and payload of [runlane.Attempt.Run]. It does not recover a panic. A handler that returns
+// nil after one of its calls was suspended fails the test; it must return the error of that call.
 func (a *Attempt) Execute(ctx context.Context, handler runlane.Handler, call runlane.Call) error {
 	a.t.Helper()
 	prepared, err := call.Prepare()
@@ -156,25 +154,25 @@ func (a *Attempt) Execute(ctx context.Context, handler runlane.Handler, call run
 	return err
 }
 
-// Output is what the handler set last, nil when it set none. It would be kept only if the attempt succeeds.
+// Output returns the handler's last output, or nil. A runtime keeps it only if the attempt succeeds.
 func (a *Attempt) Output() json.RawMessage {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return bytes.Clone(a.output)
 }
 
-// Notes are the handler's progress notes, all of them. (A runtime keeps the last one.)
+// Notes returns all progress notes. (A runtime keeps only the last one.)
 func (a *Attempt) Notes() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return append([]string(nil), a.notes...)
 }
 
-// Logs are the lines that the handler logged from slog.LevelInfo on, in slog's text form, without the time and without
-// the attributes of the run, which a runtime adds.
+// Logs returns the handler's log lines from slog.LevelInfo on, in slog's text form, without the time and the run's
+// attributes.
 func (a *Attempt) Logs() []string { return a.logs.lines() }
 
-// reports keeps what the handler says.
+// reports records outputs and notes.
 type reports struct{ *Attempt }
 
 var _ runlane.ReportHost = (*reports)(nil)
@@ -190,7 +188,7 @@ func (a *reports) ReportOutput(b json.RawMessage) error {
 	return nil
 }
 
-// ReportProgress implements runlane.ReportHost. It refuses what a runtime refuses.
+// ReportProgress implements runlane.ReportHost, with the limits of a runtime.
 func (a *reports) ReportProgress(_ context.Context, note string) error {
 	if len(note) > runlane.MaxReasonBytes || !utf8.ValidString(note) {
 		return &runlane.Error{
@@ -205,10 +203,10 @@ func (a *reports) ReportProgress(_ context.Context, note string) error {
 	return nil
 }
 
-// lineage makes the attempt's run the source of what it triggers.
+// lineage makes the attempt's run the source of triggered runs.
 type lineage struct{ attempt *Attempt }
 
-// Trigger records.
+// Trigger implements runlane.Triggerer.
 func (l *lineage) Trigger(
 	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions,
 ) (*runlane.TriggerResult, error) {

@@ -11,14 +11,14 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Steps are what the handler recorded in this attempt, in their order. Those of AttemptOptions are not among them.
+// Steps returns the records of this attempt in order, without the ones from AttemptOptions.
 func (a *Attempt) Steps() []runlane.StepRecord {
 	a.steps.mu.Lock()
 	defer a.steps.mu.Unlock()
 	return slices.Clone(a.steps.recorded)
 }
 
-// stepHost remembers for one attempt, by the rules of a runtime.
+// stepHost keeps records for one attempt, by the rules of a runtime.
 type stepHost struct {
 	mu       sync.Mutex
 	number   int
@@ -29,7 +29,7 @@ type stepHost struct {
 	waiting  []string // names of calls that suspended the attempt
 }
 
-// suspendedBy are the calls that suspended the attempt.
+// suspendedBy returns the calls that suspended the attempt.
 func (h *stepHost) suspendedBy() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -46,7 +46,7 @@ func (h *stepHost) suspend(name, reason string, w *runlane.Waiting) error {
 
 var _ runlane.StepHost = (*stepHost)(nil)
 
-// plant makes a record of an attempt before. Its kind is that of the first call of its name.
+// plant adds a record of an earlier attempt. It gets the kind of the first call with its name.
 func (h *stepHost) plant(name string, v any) error {
 	if err := runlane.ValidateStepName(name); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (h *stepHost) put(r *runlane.StepRecord) {
 	h.known[r.Name] = r
 }
 
-// begin returns the record of a call's name, nil without one.
+// begin returns the record for a call, or nil.
 func (h *stepHost) begin(name string, kind runlane.StepKind) (*runlane.StepRecord, error) {
 	if err := runlane.ValidateStepName(name); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func refusedStep(format string, args ...any) error {
 	}
 }
 
-// record keeps a record of this attempt.
+// record adds a record of this attempt.
 func (h *stepHost) record(call runlane.StepCall, result json.RawMessage) (*runlane.StepRecord, error) {
 	if err := tooLarge("result of a step", result, maxStoredPayload, ""); err != nil {
 		return nil, err

@@ -12,20 +12,20 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Called are the calls that the handler has made, those that suspended it among them, in their order.
+// Called returns the handler's calls in order, including ones that suspended it.
 func (a *Attempt) Called() []runlane.CallRequest {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.mail.called)
 }
 
-// mailHost is what the test gives an attempt from outside.
+// mailHost holds the test's input for an attempt.
 type mailHost struct {
 	signals  []runlane.ReceivedSignal
 	children map[string][]End
 	nodes    map[string]End
 	called   []runlane.CallRequest
-	inboxes  map[string]string // names of signals, each with the wait that is for it
+	inboxes  map[string]string // names of signals, each with its wait
 }
 
 func (m *mailHost) send(value runlane.SignalValue) error {
@@ -40,7 +40,7 @@ func (m *mailHost) send(value runlane.SignalValue) error {
 	return err
 }
 
-// waitHost answers waits from what was sent.
+// waitHost answers waits from the sent signals.
 type waitHost struct{ *Attempt }
 
 var _ runlane.WaitHost = (*waitHost)(nil)
@@ -50,7 +50,7 @@ func (a *waitHost) Token(name string, _ time.Duration) (string, error) {
 	return "token of " + name, nil
 }
 
-// Wait implements runlane.WaitHost, and remembers the answer.
+// Wait implements runlane.WaitHost and records the answer.
 func (a *waitHost) Wait(
 	ctx context.Context, request runlane.WaitRequest,
 ) (answer runlane.WaitAnswer, err error) {
@@ -70,7 +70,7 @@ func (a *waitHost) Wait(
 		}
 		switch {
 		case request.All && len(answer.Signals) == len(request.Names), !request.All && len(answer.Signals) == 1:
-		case !request.All && len(answer.Signals) > 1: // the one that came first
+		case !request.All && len(answer.Signals) > 1: // the earliest one
 			at := slices.IndexFunc(a.mail.signals, func(s runlane.ReceivedSignal) bool {
 				return slices.Contains(request.Names, s.Name)
 			})
@@ -93,7 +93,7 @@ func (a *waitHost) Wait(
 	return answer, err
 }
 
-// takeInboxes refuses a wait for a signal that another wait is for.
+// takeInboxes refuses a wait for a signal that belongs to another wait.
 func (a *waitHost) takeInboxes(request *runlane.WaitRequest) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -111,7 +111,7 @@ func (a *waitHost) takeInboxes(request *runlane.WaitRequest) error {
 	return nil
 }
 
-// unanswered is what a wait waits for.
+// unanswered describes the request's wait.
 func unanswered(request *runlane.WaitRequest) *runlane.Waiting {
 	w := &runlane.Waiting{
 		For:    []runlane.WaitingFor{runlane.WaitingSignal},
@@ -130,7 +130,7 @@ func unanswered(request *runlane.WaitRequest) *runlane.Waiting {
 	return w
 }
 
-// callHost answers calls by what the test says of their runs.
+// callHost answers calls with the ends from the test.
 type callHost struct{ *Attempt }
 
 var _ runlane.Caller = (*callHost)(nil)
@@ -177,7 +177,7 @@ func (h *callHost) CallRuns(_ context.Context, request runlane.CallRequest) ([]*
 	return runs, nil
 }
 
-// run is a run that ended so.
+// run returns a run with this end.
 func (e End) run(id runlane.RunID, task runlane.TaskID) (*runlane.Run, error) {
 	run := &runlane.Run{
 		ID:          id,
@@ -205,7 +205,7 @@ func (e End) run(id runlane.RunID, task runlane.TaskID) (*runlane.Run, error) {
 	return run, nil
 }
 
-// nodeHost knows the ends of nodes that the test gave.
+// nodeHost answers with the ends of nodes from the test.
 type nodeHost struct{ *Attempt }
 
 var _ runlane.NodeWaiter = (*nodeHost)(nil)

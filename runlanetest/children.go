@@ -9,10 +9,10 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Complete ends a run whose task has no handler here as succeeded, as if another program had executed it: a child that
-// a handler under test has called, for one. The output is encoded as JSON; nil is none. It executes nothing else: who
-// waits for the run is due, and [Runtime.Settle], Advance or Finish calls its handler. A run that is not due, has
-// ended, or has a handler here ends the test.
+// Complete ends a run of a task without a handler here as succeeded, as if another program had executed it, for example
+// a child of a handler under test. The output is encoded as JSON; nil is none. It executes no other runs: a parent
+// becomes due, and [Runtime.Settle], Advance or Finish calls its handler. A run that is not due, has ended, or has a
+// handler here ends the test.
 func (rt *Runtime) Complete(id runlane.RunID, output any) {
 	rt.t.Helper()
 	rt.finishByHand(id, func(a *runlane.Attempt) error {
@@ -23,7 +23,7 @@ func (rt *Runtime) Complete(id runlane.RunID, output any) {
 	})
 }
 
-// Fail is [Runtime.Complete] for a run that fails, without retries, by err. A nil err ends the test.
+// Fail is [Runtime.Complete] for a run that fails with err, without retries. A nil err ends the test.
 func (rt *Runtime) Fail(id runlane.RunID, err error) {
 	rt.t.Helper()
 	if err == nil {
@@ -32,7 +32,7 @@ func (rt *Runtime) Fail(id runlane.RunID, err error) {
 	rt.finishByHand(id, func(*runlane.Attempt) error { return runlane.Permanent(err) })
 }
 
-// finishByHand executes a run by another runtime on the same lane.
+// finishByHand executes a run with another runtime on the same lane.
 func (rt *Runtime) finishByHand(id runlane.RunID, end func(*runlane.Attempt) error) {
 	rt.t.Helper()
 	run, err := rt.Runs().Get(rt.t.Context(), id)

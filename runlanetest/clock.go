@@ -9,14 +9,14 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// clock is the time of a runtime.
+// clock is the runtime's clock.
 type clock interface {
 	now() time.Time
-	// moveTo is called by one goroutine at a time, and never with the past.
+	// moveTo has one caller at a time and never gets a past time.
 	moveTo(at time.Time)
 }
 
-// drivenClock stands still until it is moved.
+// drivenClock stands still between calls of moveTo.
 type drivenClock struct {
 	mu sync.Mutex
 	at time.Time
@@ -41,7 +41,7 @@ func (bubbleClock) now() time.Time { return time.Now() }
 
 func (bubbleClock) moveTo(at time.Time) { <-time.After(time.Until(at)) }
 
-// counted is a world without randomness: ids are counted, and every random number is the middle one, which makes jitter
+// counted returns a world without randomness: IDs are counted, and every random number is the middle one, so jitter is
 // 0.
 func counted(now func() time.Time) *core.World {
 	var mu sync.Mutex
@@ -58,5 +58,5 @@ func counted(now func() time.Time) *core.World {
 	}
 }
 
-// since is the distance of two instants, as text.
+// since formats the distance of two instants.
 func since(from, to time.Time) string { return "+" + runlane.FormatDuration(to.Sub(from)) }

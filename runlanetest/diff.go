@@ -2,10 +2,9 @@ package runlanetest
 
 import "strings"
 
-// diff marks the lines that are only wanted with "-" and those that are only there with "+". Equal lines stand between
-// them, found by the longest common subsequence.
+// diff marks missing lines with "-" and unexpected ones with "+", by the longest common subsequence.
 func diff(want, got []string, equal func(want, got string) bool) string {
-	// common[i][j] is how many lines want[i:] and got[j:] have in common at most.
+	// common[i][j] is the length of the longest common subsequence of want[i:] and got[j:].
 	common := make([][]int, len(want)+1)
 	for i := range common {
 		common[i] = make([]int, len(got)+1)

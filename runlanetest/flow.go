@@ -8,8 +8,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// MustStartFlow is [core.Runtime.StartFlow] for the test itself: an error ends the test. It executes nothing: the nodes
-// that go after none are due, and [Runtime.Settle], Advance or [Runtime.FinishFlow] calls their handlers.
+// MustStartFlow is [core.Runtime.StartFlow], except that an error ends the test. It executes no runs: nodes without
+// predecessors are due, and [Runtime.Settle], Advance or [Runtime.FinishFlow] calls their handlers.
 func (rt *Runtime) MustStartFlow(f *runlane.Flow) *runlane.FlowState {
 	rt.t.Helper()
 	state, err := rt.StartFlow(rt.t.Context(), f, nil)
@@ -19,7 +19,7 @@ func (rt *Runtime) MustStartFlow(f *runlane.Flow) *runlane.FlowState {
 	return state
 }
 
-// Flow is a flow as it is now, see [core.Flows.Get]. An error ends the test.
+// Flow returns the current state of a flow, see [core.Flows.Get]. An error ends the test.
 func (rt *Runtime) Flow(id runlane.FlowID) *runlane.FlowState {
 	rt.t.Helper()
 	state, err := rt.Flows().Get(rt.t.Context(), id)
@@ -29,8 +29,8 @@ func (rt *Runtime) Flow(id runlane.FlowID) *runlane.FlowState {
 	return state
 }
 
-// FinishFlow moves the clock on until a flow has ended, and returns it. What else is due until then is executed too. A
-// flow that does not end fails the test, and the message says which of its nodes waits for what.
+// FinishFlow moves the clock until a flow has ended, and returns it. Other due runs execute too. A flow that does not
+// end fails the test, with the reason of one of its nodes.
 func (rt *Runtime) FinishFlow(id runlane.FlowID) *runlane.FlowState {
 	rt.t.Helper()
 	defer rt.begin()()
@@ -57,8 +57,8 @@ func (rt *Runtime) FinishFlow(id runlane.FlowID) *runlane.FlowState {
 	}
 }
 
-// firstOpen is the first node that has not ended and does not wait for others of the flow, one whose task executes here
-// before all others: here says that there is one.
+// firstOpen returns the first unended node that does not wait for other nodes, preferably one with a handler here; here
+// reports whether it has one.
 func (rt *Runtime) firstOpen(state *runlane.FlowState) (open runlane.NodeState, here bool) {
 	for _, n := range state.Nodes {
 		if n.Status == "" || n.Status.Terminal() || n.Waiting.Has(runlane.WaitingEnds) {
@@ -74,8 +74,8 @@ func (rt *Runtime) firstOpen(state *runlane.FlowState) (open runlane.NodeState, 
 	return open, false
 }
 
-// RequireNodes ends the test unless the flow has exactly these nodes, in the order of their adding, each as its name
-// and what [runlane.NodeState.Words] says: "build succeeded", "deploy waits".
+// RequireNodes ends the test unless the flow has exactly these nodes, in the order in which they were added, each as
+// name and [runlane.NodeState.Words]: "build succeeded", "deploy waits".
 func RequireNodes(t testing.TB, state *runlane.FlowState, want ...string) {
 	t.Helper()
 	var got []string

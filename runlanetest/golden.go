@@ -14,11 +14,11 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// UpdateVariable is the environment variable that makes [RequireGolden] write instead of compare, when it is "1". It is
-// no flag: a package that defines one takes its name from all tests that import it.
+// UpdateVariable is the environment variable that makes [RequireGolden] write instead of compare, if it is "1". It is
+// not a flag, because a flag would take its name from every test that imports this package.
 const UpdateVariable = "RUNLANETEST_UPDATE"
 
-// String is the history for people, and what golden files hold:
+// String returns the history as text, the content of golden files:
 //
 //	task     emails.welcome
 //	queue    default
@@ -36,11 +36,10 @@ const UpdateVariable = "RUNLANETEST_UPDATE"
 //	output   {"messageId":7}
 //	child    reports.daily {"of":"RUN"}
 //
-// Times count from the run's creation. Transitions are those of [History.Transitions], a failure's message in
-// parentheses behind. A field that the run does not have has no line; there is one line for each key (idempotency,
-// singleton, concurrency), meta entry and child, and source is written for runs that no program triggered by itself.
-// The run's id is written RUN wherever it stands, the id of its source SOURCE, those of its children CHILD1, CHILD2 and
-// so on; everything else is as it is.
+// Times count from the run's creation. Transitions have the form of [History.Transitions], followed by a failure's
+// message in parentheses. Empty fields have no line; each key (idempotency, singleton, concurrency), meta entry and
+// child has its own line; source appears only if no program triggered the run directly. IDs are replaced everywhere:
+// the run's by RUN, its source's by SOURCE, its children's by CHILD1, CHILD2 and so on.
 func (h *History) String() string {
 	var text strings.Builder
 	field := func(name, value string) {
@@ -81,11 +80,11 @@ func (h *History) String() string {
 	return h.names().Replace(text.String())
 }
 
-// names replaces ids, which differ from one execution to the next, by what they are.
+// names replaces IDs, which differ between executions.
 func (h *History) names() *strings.Replacer {
 	var pairs []string
 	name := func(id runlane.RunID, as string) {
-		if id != "" { // "" would be replaced between all letters
+		if id != "" { // "" would match between all letters
 			pairs = append(pairs, string(id), as)
 		}
 	}
@@ -97,7 +96,7 @@ func (h *History) names() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// describeSource is "" for what a program triggered by itself.
+// describeSource returns "" for a run triggered directly by a program.
 func describeSource(s runlane.Source) string {
 	switch {
 	case s.ScheduleID != "":
@@ -109,9 +108,9 @@ func describeSource(s runlane.Source) string {
 	}
 }
 
-// RequireGolden ends the test unless the history is what a file says, in the form of [History.String]. The path counts
-// from the package's folder; by custom it is in testdata. With RUNLANETEST_UPDATE=1 in the environment
-// ([UpdateVariable]) the file is written instead: read the difference before you keep it.
+// RequireGolden ends the test unless the history equals the content of a file, in the form of [History.String]. The
+// path is relative to the package's folder; by custom it is in testdata. With RUNLANETEST_UPDATE=1 ([UpdateVariable])
+// it writes the file instead: review the difference.
 func RequireGolden(t testing.TB, run *History, path string) {
 	t.Helper()
 	got := run.String()
@@ -137,7 +136,7 @@ func RequireGolden(t testing.TB, run *History, path string) {
 	case err != nil:
 		t.Fatalf("runlanetest: the golden history cannot be read: %v", err)
 	}
-	want := strings.ReplaceAll(string(content), "\r\n", "\n") // as some checkouts write it
+	want := strings.ReplaceAll(string(content), "\r\n", "\n") // some checkouts use CRLF
 	if want != got {
 		t.Fatalf(
 			"runlanetest: the history of a run of task %q is not that of %s (-file +run); %s=1 go test accepts it\n%s",
@@ -149,7 +148,7 @@ func RequireGolden(t testing.TB, run *History, path string) {
 	}
 }
 
-// oneLine keeps a value on its line.
+// oneLine escapes line breaks.
 func oneLine(text string) string {
 	return strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(text)
 }

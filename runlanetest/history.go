@@ -12,21 +12,20 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// History is a run with everything that happened to it. It is a copy, made at one instant.
+// History is a run with all of its events. It is a copy, made at one instant.
 type History struct {
 	runlane.Run
 
-	// Events are all there are, oldest first.
+	// Events are complete, oldest first.
 	Events []runlane.EventRecord
-	// Children are the runs that it made, in the order of their creation: follow-ups of its handler, reruns and manual
-	// retries.
+	// Children are the runs that this run triggered or called, and its reruns and manual retries, in order of creation.
 	Children []runlane.Run
-	// Steps are what it remembers, in the order of recording.
+	// Steps are the run's records, in order of recording.
 	Steps []runlane.StepRecord
 }
 
-// HistoryOf returns the history of a run in any runtime, for tests that use another lane. If it cannot be read, the
-// test ends. Where lists lag, as they do a little on AWS, a child that was made a moment ago may be missing.
+// HistoryOf returns the history of a run in any runtime, for tests with another lane. An error ends the test. Lists may
+// lag a little on AWS, so a new child may be missing.
 func HistoryOf(t testing.TB, rt *core.Runtime, id runlane.RunID) *History {
 	t.Helper()
 	h, err := readHistory(t.Context(), rt, id)
@@ -49,7 +48,7 @@ func readHistory(ctx context.Context, rt *core.Runtime, id runlane.RunID) (*Hist
 	return h, h.readEvents(ctx, rt)
 }
 
-// readHistories lists the runs once, and not again for each one's children.
+// readHistories lists the runs once, instead of once for each run's children.
 func readHistories(ctx context.Context, rt *core.Runtime, task runlane.TaskID) ([]*History, error) {
 	runs, err := listRuns(ctx, rt, &core.ListOptions{Limit: runlane.MaxPageLimit})
 	if err != nil {
@@ -91,7 +90,7 @@ func (h *History) readEvents(ctx context.Context, rt *core.Runtime) error {
 	return nil
 }
 
-// listRuns returns whole runs, in the order of their creation.
+// listRuns returns whole runs in order of creation.
 func listRuns(ctx context.Context, rt *core.Runtime, options *core.ListOptions) ([]runlane.Run, error) {
 	var runs []runlane.Run
 	for summary, err := range rt.Runs().All(ctx, options) {
@@ -113,7 +112,7 @@ func listRuns(ctx context.Context, rt *core.Runtime, options *core.ListOptions) 
 	return runs, nil
 }
 
-// Transitions tells what happened to the run, a line each:
+// Transitions returns the history of the run, one line each:
 //
 //	triggered                                          or: triggered to begin in 10m
 //	made by schedule nightly                           rerun, retried by hand: the other ways to begin
@@ -121,10 +120,10 @@ func listRuns(ctx context.Context, rt *core.Runtime, options *core.ListOptions) 
 //	attempt 1 failed: task_failed, retry in 1s
 //	attempt 2 released for 10m: mailbox is not there
 //	attempt 3 succeeded                                or: attempt 3 failed: task_panicked
-//	cancellation requested: by mistake                 the reason only where there is one
+//	cancellation requested: by mistake                 without a reason, no colon
 //	cancelled: by mistake
 //
-// Leases, heartbeats and wakeups are left out: they are the lane's business, and differ from one lane to the next.
+// Leases, heartbeats and wakeups are omitted, because they differ between lanes.
 func (h *History) Transitions() []string {
 	var texts []string
 	for i := range h.Events {
@@ -135,7 +134,7 @@ func (h *History) Transitions() []string {
 	return texts
 }
 
-// timeline is the transitions with their times and, where there is one, the message of a failure.
+// timeline returns the transitions with times and messages of failures.
 func (h *History) timeline() []string {
 	var times, texts []string
 	width := 0
@@ -157,7 +156,7 @@ func (h *History) timeline() []string {
 	return texts
 }
 
-// describe is the transition that an event makes, "" for one that makes none.
+// describe returns the transition of an event, or "" for none.
 func describe(record *runlane.EventRecord) (text, detail string) {
 	switch body := record.Body.(type) {
 	case *runlane.RunCreated:
@@ -224,8 +223,8 @@ func withReason(text, reason string) string {
 	return text + ": " + reason
 }
 
-// RequireTransitions ends the test unless these are the transitions of the run, all of them and in this order, as
-// [History.Transitions] writes them. A line that ends in "..." is met by everything that begins like it.
+// RequireTransitions ends the test unless the run has exactly these transitions, in the form of [History.Transitions].
+// A line that ends in "..." matches every line with that beginning.
 func RequireTransitions(t testing.TB, run *History, want ...string) {
 	t.Helper()
 	got := run.Transitions()
@@ -244,7 +243,7 @@ func RequireTransitions(t testing.TB, run *History, want ...string) {
 	)
 }
 
-// releasedText says how long an attempt was released for, or what the run waits for.
+// releasedText returns how long an attempt was released for, or the run's wait.
 func releasedText(record *runlane.EventRecord, body *runlane.RunReleased) string {
 	text := ""
 	if !body.ResumeAt.Equal(runlane.FarMoment()) {
@@ -260,9 +259,9 @@ func releasedText(record *runlane.EventRecord, body *runlane.RunReleased) string
 	return "released" + text
 }
 
-// RequireSteps ends the test unless these are the names that the run remembers, in the order of recording: its steps,
-// sleeps, checkpoints, snapshots, and the answers of its waits. A wait with a time limit is two: when the limit ends,
-// with ":limit" behind its name, and what it was answered.
+// RequireSteps ends the test unless the run has records with exactly these names, in order of recording: steps, sleeps,
+// checkpoints, snapshots, and answers of waits. A wait with a time limit has two: the limit, with ":limit" after its
+// name, and the answer.
 func RequireSteps(t testing.TB, run *History, want ...string) {
 	t.Helper()
 	got := make([]string, len(run.Steps))

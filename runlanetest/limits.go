@@ -9,15 +9,14 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// What a table on DynamoDB holds of one payload and one output, compressed. A test that passes here should not fail
-// there.
+// Limits of a table on DynamoDB for one compressed payload and output. A test that passes here should not fail there.
 const (
 	maxStoredPayload = 350 << 10
 	maxStoredOutput  = 256 << 10
 )
 
-// tableLimits is a storage in memory that refuses payloads and outputs that a table could not hold. It compresses by
-// other means than a table does, so near the limit one may take what the other refuses.
+// tableLimits is a storage in memory that refuses payloads and outputs too large for a table. It compresses
+// differently, so results near the limit may differ.
 type tableLimits struct{ lane.Storage }
 
 // Unwrap lets lane.As find the abilities of the storage.

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// testLog writes to the log of a test, and discards everything once the test is over: a handler that is still running
-// may log then, and the testing package would panic.
+// testLog writes to the log of a test and discards everything after its end: a handler may still log then, and the
+// testing package would panic.
 type testLog struct {
 	mu   sync.Mutex
 	out  io.Writer
@@ -38,7 +38,7 @@ func (l *testLog) Write(b []byte) (int, error) {
 	return l.out.Write(b)
 }
 
-// newLogger writes lines of text. now replaces the time of a record; nil leaves it out.
+// newLogger writes text lines. now replaces the time of a record; nil omits it.
 func newLogger(to io.Writer, now func() time.Time) *slog.Logger {
 	return slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{
 		Level: slog.LevelInfo,
@@ -55,7 +55,7 @@ func newLogger(to io.Writer, now func() time.Time) *slog.Logger {
 	}))
 }
 
-// lineBuffer keeps the lines that are written to it.
+// lineBuffer keeps written lines.
 type lineBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -73,7 +73,7 @@ func (b *lineBuffer) lines() []string {
 	return splitLines(b.text.String())
 }
 
-// splitLines has no line for an empty text.
+// splitLines returns no line for an empty text.
 func splitLines(text string) []string {
 	if text == "" {
 		return nil

@@ -15,19 +15,18 @@ import (
 	"github.com/runlane/runlane-go/memlane"
 )
 
-// Recorder is a runlane.Triggerer for code that triggers: it keeps what it was asked to start, and nothing executes.
-// The zero value is ready.
+// Recorder is a runlane.Triggerer for testing code that triggers: it records calls and executes no runs. The zero value
+// is ready.
 //
-// It answers like a runtime, because there is one behind it: calls that a runtime refuses are refused with the same
-// errors, a second call with the same idempotency key returns the first run, a held singleton key is a conflict, delays
-// become due times. Ids are counted: run_000001 and so on. Recorded runs stay active for ever. It is safe for
-// concurrent use; set the fields before it.
+// A real runtime in memory answers: invalid calls get the same errors, a second call with the same idempotency key
+// returns the first run, a held singleton key is a conflict, delays become due times. IDs are counted: run_000001 and
+// so on. Recorded runs stay active. Safe for concurrent use; set the fields first.
 type Recorder struct {
-	// Fail is asked before every valid call; an error is returned to the caller, and nothing is started. nil fails
-	// nothing. It is called by one goroutine at a time.
+	// Fail is called before every valid call. Its error goes to the caller, and no run starts. nil never fails. It has
+	// one caller at a time.
 	Fail func(call *Recorded) error
 
-	// Now is the recorder's time. nil means time.Now.
+	// Now is the recorder's clock. nil means time.Now.
 	Now func() time.Time
 
 	mu      sync.Mutex
@@ -38,26 +37,26 @@ type Recorder struct {
 
 // Recorded is one call of Trigger.
 type Recorded struct {
-	// TaskID is the task that was to start.
+	// TaskID of the call.
 	TaskID runlane.TaskID
-	// Prepared is the payload as it is stored, and the keys: the task's, or those of the options.
+	// Prepared is the stored payload and the keys, from the task or the options.
 	runlane.Prepared
-	// Options are the caller's. The zero value for nil.
+	// Options of the caller. The zero value for nil.
 	Options runlane.TriggerOptions
-	// Result is what the caller got. The zero value in Recorder.Fail.
+	// Result for the caller. The zero value in Recorder.Fail.
 	Result runlane.TriggerResult
 }
 
 var _ runlane.Triggerer = (*Recorder)(nil)
 
-// Trigger keeps the call and answers like core.Runtime.Trigger. A call that is refused is not kept.
+// Trigger records the call and answers like core.Runtime.Trigger. A refused call is not recorded.
 func (r *Recorder) Trigger(
 	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions,
 ) (*runlane.TriggerResult, error) {
 	return r.trigger(ctx, call, options, nil)
 }
 
-// Calls returns what was accepted, in its order.
+// Calls returns the accepted calls in order.
 func (r *Recorder) Calls() []Recorded {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +68,7 @@ func (r *Recorder) Calls() []Recorded {
 	return calls
 }
 
-// trigger serves code that triggers (parent nil) and attempts.
+// trigger serves code that triggers (parent is nil) and attempts.
 func (r *Recorder) trigger(
 	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions, parent *runlane.Run,
 ) (*runlane.TriggerResult, error) {
@@ -111,7 +110,7 @@ func (r *Recorder) trigger(
 	return result, nil
 }
 
-// override applies what the options say of keys.
+// override applies the keys in the options.
 func (c *Recorded) override() {
 	o := &c.Options
 	for _, key := range []struct {
@@ -129,8 +128,7 @@ func (c *Recorded) override() {
 	}
 }
 
-// open makes the runtime behind the recorder. It has no handlers and no hooks, so nothing is left running without a
-// Close.
+// open makes the runtime behind the recorder. Without handlers and hooks it starts no goroutines, so it needs no Close.
 func (r *Recorder) open(ctx context.Context) error {
 	if r.rt != nil {
 		return nil
@@ -154,8 +152,8 @@ func (r *Recorder) open(ctx context.Context) error {
 	return err
 }
 
-// Payloads decodes the payloads of the runs that were started of a task, in their order. Calls that returned a run
-// which was there already are left out. A payload that does not decode ends the test.
+// Payloads decodes the payloads of a task's new runs in order. Calls that returned an existing run are omitted. A
+// payload that does not decode ends the test.
 func Payloads[P any](t testing.TB, r *Recorder, task *runlane.Task[P]) []P {
 	t.Helper()
 	var payloads []P
@@ -169,8 +167,8 @@ func Payloads[P any](t testing.TB, r *Recorder, task *runlane.Task[P]) []P {
 	return payloads
 }
 
-// RequirePayloads ends the test unless exactly these runs of a task were started, in this order; without payloads,
-// unless none was. Payloads are compared as they are stored: as JSON.
+// RequirePayloads ends the test unless exactly these runs of a task were started, in this order. Payloads are compared
+// in their stored form, as JSON.
 func RequirePayloads[P any](t testing.TB, r *Recorder, task *runlane.Task[P], want ...P) {
 	t.Helper()
 	id := task.Definition().ID
@@ -197,7 +195,7 @@ func RequirePayloads[P any](t testing.TB, r *Recorder, task *runlane.Task[P], wa
 	)
 }
 
-// started has the payloads of a task's runs.
+// started returns the payloads of a task's new runs.
 func (r *Recorder) started(id runlane.TaskID) []json.RawMessage {
 	var payloads []json.RawMessage
 	for _, call := range r.Calls() {
@@ -208,7 +206,7 @@ func (r *Recorder) started(id runlane.TaskID) []json.RawMessage {
 	return payloads
 }
 
-// others tells of runs of other tasks: the wrong task is the usual reason for a missing run.
+// others lists runs of other tasks: a wrong task is the usual reason for a missing run.
 func (r *Recorder) others(id runlane.TaskID) string {
 	text := ""
 	for _, call := range r.Calls() {

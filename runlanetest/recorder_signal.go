@@ -12,22 +12,22 @@ import (
 
 // SentSignal is one call of Signal or SignalNode.
 type SentSignal struct {
-	// RunID is the run that it was sent to; "" for one to a node.
+	// RunID of the receiver; "" for a node.
 	RunID runlane.RunID
-	// Node is the node that it was sent to; empty for one to a run.
+	// Node of the receiver; empty for a run.
 	Node runlane.Node
-	// Name is the signal's.
+	// Name of the signal.
 	Name string
-	// Body is what was sent.
+	// Body as JSON.
 	Body json.RawMessage
-	// Options are the caller's. The zero value for nil.
+	// Options of the caller. The zero value for nil.
 	Options runlane.SignalOptions
 }
 
 var _ runlane.Signaler = (*Recorder)(nil)
 
-// Signal keeps a signal, and implements runlane.Signaler. A bad id, name or body is refused as a runtime does, and so
-// is another body under an ID that was used; what was sent before is kept once. Runs are not looked for.
+// Signal records a signal. It refuses an invalid ID, name or body like a runtime, and another body under a used ID; a
+// repeated signal is recorded once. It does not check that the run exists.
 func (r *Recorder) Signal(
 	_ context.Context, id runlane.RunID, value runlane.SignalValue, options *runlane.SignalOptions,
 ) error {
@@ -37,7 +37,7 @@ func (r *Recorder) Signal(
 	return r.send(SentSignal{RunID: id}, value, options)
 }
 
-// SignalNode keeps a signal to a node of a flow, as [Recorder.Signal] does.
+// SignalNode records a signal to a node of a flow, like [Recorder.Signal].
 func (r *Recorder) SignalNode(
 	_ context.Context, node runlane.Node, value runlane.SignalValue, options *runlane.SignalOptions,
 ) error {
@@ -50,7 +50,7 @@ func (r *Recorder) SignalNode(
 	return r.send(SentSignal{Node: node}, value, options)
 }
 
-// Signals are those that were accepted, in their order.
+// Signals returns the accepted signals in order.
 func (r *Recorder) Signals() []SentSignal {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,66 +17,64 @@ import (
 )
 
 const (
-	// DefaultAttemptLimit is how long one attempt may take in real time.
+	// DefaultAttemptLimit bounds one attempt, in real time.
 	DefaultAttemptLimit = 30 * time.Second
-	// DefaultMaxSteps is how many attempts and jumps of the clock one call makes at most.
+	// DefaultMaxSteps bounds the attempts and jumps of the clock in one call.
 	DefaultMaxSteps = 10_000
 
-	// bubbleAttemptLimit is the limit of an attempt in a bubble, whose time is virtual.
+	// bubbleAttemptLimit bounds an attempt in a bubble, in virtual time.
 	bubbleAttemptLimit = 24 * time.Hour
-	// closeTime is how long the end of a test waits for calls that are still in progress.
+	// closeTime bounds the wait for running calls at the end of a test.
 	closeTime = 5 * time.Second
 )
 
-// defaultStart is when a runtime begins: a Thursday.
+// defaultStart is the default first instant: a Thursday.
 var defaultStart = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Options of [New]. nil means none: such a runtime takes triggers and executes nothing.
+// Options of [New]. nil means none: the runtime accepts triggers but executes no runs.
 type Options struct {
-	// AllowSwallowed lets a handler return nil although a call of it was suspended: its run waits all the same. Without
-	// it the test fails, and the message names the call.
+	// AllowSwallowed lets a handler return nil after one of its calls was suspended; its run waits all the same.
+	// Without it the test fails with the name of the call.
 	AllowSwallowed bool
 
-	// AttemptLimit is how long one attempt may take, in real time, before the test fails. 0 means DefaultAttemptLimit;
-	// a day with Synctest, whose time is virtual.
+	// AttemptLimit bounds one attempt, in real time. A longer one fails the test. 0 means DefaultAttemptLimit; a day
+	// with Synctest, where time is virtual.
 	AttemptLimit time.Duration
 
-	// Handlers are the tasks that execute. Runs of other tasks can be triggered, and wait.
+	// Handlers execute their tasks. Runs of other tasks can be triggered, and wait.
 	Handlers []runlane.Handler
 
-	// Logger gets what the runtime and the attempts log. nil means the test's log, from slog.LevelInfo on, with the
-	// runtime's own time.
+	// Logger of the runtime and the attempts. nil means the test's log, from slog.LevelInfo on, with the runtime's
+	// time.
 	Logger *slog.Logger
 
-	// MaxSteps is how many attempts and jumps of the clock one call makes at most before the test fails; Advance counts
-	// those of each instant by themselves. 0 means DefaultMaxSteps.
+	// MaxSteps bounds the attempts and jumps of the clock in one call; more fail the test. Advance counts each instant
+	// separately. 0 means DefaultMaxSteps.
 	MaxSteps int
 
 	// Middleware wraps every attempt, the first one outermost, see core.Options.
 	Middleware []runlane.Middleware
 
-	// Queues are worked on in addition to those that the handlers' tasks name.
+	// Queues to work on, in addition to the queues of the handlers' tasks.
 	Queues []runlane.Queue
 
-	// Schedules make runs as the clock moves. They are registered by New, so that what is due at the start itself does
-	// not fire.
+	// Schedules make runs as the clock moves. New registers them, so an occurrence at the first instant does not fire.
 	Schedules []runlane.Schedule
 
 	// Start is the first instant. The zero time means 2026-01-01 00:00 UTC. Not with Synctest.
 	Start time.Time
 
-	// Synctest says that the test is in a bubble of testing/synctest, whose clock is used then: sleeps and timers of
+	// Synctest: the test is in a testing/synctest bubble. The runtime uses its clock, so that sleeps and timers of
 	// handlers, and TaskOptions.Timeout, take no time either.
 	Synctest bool
 }
 
-// Runtime is a runtime in memory with a clock that the test moves. It can do whatever [core.Runtime] can: trigger,
-// list, explain, cancel, pause schedules. Nothing is executed before [Runtime.Settle], [Runtime.Advance],
-// [Runtime.Finish] or [Runtime.FinishAll] is called, and then one attempt after the other; only one goroutine at a time
-// may call these, and no handler. Everything else is safe for concurrent use. It belongs to the test that made it: a
-// subtest makes its own.
+// Runtime is a runtime in memory with a clock that the test moves. It has all methods of [core.Runtime]: trigger, list,
+// explain, cancel, pause schedules. Attempts execute only during [Runtime.Settle], [Runtime.Advance], [Runtime.Finish]
+// and [Runtime.FinishAll], one after the other; only one goroutine at a time may call these, and handlers may not. All
+// other methods are safe for concurrent use. It belongs to the test that made it: a subtest makes its own.
 //
-// A handler whose run is cancelled with Runs().Cancel learns of it at once, and has 5 s of real time to return.
+// After Runs().Cancel the handler's context ends at once, and it has 5 s of real time to return.
 type Runtime struct {
 	*core.Runtime
 
@@ -87,8 +85,8 @@ type Runtime struct {
 	limit     time.Duration
 	maxSteps  int
 	schedules []runlane.Schedule
-	tasks     map[runlane.TaskID]bool    // that execute here
-	queues    map[runlane.QueueName]bool // that are worked on here
+	tasks     map[runlane.TaskID]bool    // with a handler here
+	queues    map[runlane.QueueName]bool // worked on here
 	delivery  core.DeliveryOptions
 	lenient   bool       // Options.AllowSwallowed
 	moving    sync.Mutex // held by the one call that executes
@@ -150,19 +148,18 @@ func New(t testing.TB, options *Options) *Runtime {
 	return rt
 }
 
-// Run executes one run of a task, from its trigger to its end, in the memory of the test, and returns its history. The
-// clock jumps over every wait: a task that gives up after a week of retries takes milliseconds. Follow-ups that the
-// handler triggers are in [History.Children]; they wait, unless they are runs of the same task. [New] is for more tasks
-// than one, and for other options.
+// Run executes one run of a task in memory, from its trigger to its end, and returns its history. The clock jumps over
+// every wait: a task that gives up after a week of retries takes milliseconds. Runs triggered by the handler are in
+// [History.Children]; they wait, unless they are of the same task. Use [New] for several tasks or other options.
 //
-// A run that does not end fails the test, and the message says what it waits for.
+// A run that does not end fails the test, with the reason.
 func Run(t testing.TB, handler runlane.Handler, call runlane.Call) *History {
 	t.Helper()
 	rt := New(t, &Options{Handlers: []runlane.Handler{handler}})
 	return rt.Finish(rt.MustTrigger(call, nil).ID)
 }
 
-// fault names the option that is invalid, or returns "".
+// fault returns the fault of the options, or "".
 func (o *Options) fault() string {
 	switch {
 	case o.AttemptLimit < 0:
@@ -170,14 +167,14 @@ func (o *Options) fault() string {
 	case o.MaxSteps < 0:
 		return "Options.MaxSteps is negative: use 0 for the default, or a number"
 	case o.Synctest && !o.Start.IsZero():
-		return "Options.Start is set beside Options.Synctest: the bubble's clock has a fixed start. Leave one of " +
+		return "Options.Start is set with Options.Synctest: the bubble's clock has a fixed start. Leave one of " +
 			"them out"
 	default:
 		return ""
 	}
 }
 
-// settleOptions fills in what is left to its default.
+// settleOptions fills in defaults.
 func (rt *Runtime) settleOptions(o *Options) {
 	start := o.Start
 	if start.IsZero() {
@@ -197,7 +194,7 @@ func (rt *Runtime) settleOptions(o *Options) {
 		rt.maxSteps = DefaultMaxSteps
 	}
 	for _, h := range o.Handlers {
-		if h.Task != nil { // core.Open says what is wrong with it
+		if h.Task != nil { // else core.Open reports it
 			rt.tasks[h.Task.ID] = true
 			rt.queues[h.Task.Queue.Name] = true
 		}
@@ -209,7 +206,7 @@ func (rt *Runtime) settleOptions(o *Options) {
 	rt.delivery.Queues = slices.Sorted(maps.Keys(rt.queues))
 }
 
-// middleware adds an outermost one that knows which run is executing, and how its handler ended.
+// middleware adds an outermost middleware that records the executing run and its handler's error.
 func (rt *Runtime) middleware(own []runlane.Middleware) []runlane.Middleware {
 	observe := func(ctx context.Context, a *runlane.Attempt, next func(context.Context) error) error {
 		rt.mu.Lock()
@@ -224,8 +221,8 @@ func (rt *Runtime) middleware(own []runlane.Middleware) []runlane.Middleware {
 	return append([]runlane.Middleware{observe}, own...)
 }
 
-// watch is a hook that tells an attempt at once when its run's cancellation was requested. By heartbeats alone it would
-// take a third of a lease, in real time.
+// watch is a hook that ends the attempt's context at once after a cancellation request. With heartbeats alone this
+// would take a third of a lease, in real time.
 func (rt *Runtime) watch(change core.Change) {
 	if change.Run.Status != runlane.StatusCancellationRequested {
 		return
@@ -245,11 +242,11 @@ func (rt *Runtime) close() {
 	}
 }
 
-// Now is the time of the runtime. Give it to code that asks for the time: rt.Now is a func() time.Time.
+// Now returns the runtime's time. Pass rt.Now to code that needs a clock.
 func (rt *Runtime) Now() time.Time { return rt.clock.now() }
 
-// MustTrigger is [core.Runtime.Trigger] for the test itself: an error ends the test. A run that was there already, by
-// its key, is returned like a new one. It executes nothing.
+// MustTrigger is [core.Runtime.Trigger], except that an error ends the test. An existing run with the same key is
+// returned like a new one. It executes no runs.
 func (rt *Runtime) MustTrigger(call runlane.Call, options *runlane.TriggerOptions) *runlane.Run {
 	rt.t.Helper()
 	result, err := rt.Trigger(rt.t.Context(), call, options)
@@ -263,13 +260,13 @@ func (rt *Runtime) MustTrigger(call runlane.Call, options *runlane.TriggerOption
 	return result.Run
 }
 
-// History returns a run with its events, as it is now. A run that does not exist ends the test.
+// History returns the current state of a run with its events. A missing run ends the test.
 func (rt *Runtime) History(id runlane.RunID) *History {
 	rt.t.Helper()
 	return HistoryOf(rt.t, rt.Runtime, id)
 }
 
-// Histories returns the runs of a task in the order of their creation, all runs for "".
+// Histories returns the runs of a task in order of creation; "" means all tasks.
 func (rt *Runtime) Histories(task runlane.TaskID) []*History {
 	rt.t.Helper()
 	histories, err := readHistories(rt.t.Context(), rt.Runtime, task)
@@ -279,5 +276,5 @@ func (rt *Runtime) Histories(task runlane.TaskID) []*History {
 	return histories
 }
 
-// errAttemptLimit is the cause that ends an attempt at its limit.
+// errAttemptLimit is the context's cause at the limit of an attempt.
 var errAttemptLimit = errors.New("runlanetest: the attempt took too long")

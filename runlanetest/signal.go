@@ -7,8 +7,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// MustSignal is [core.Runtime.Signal] for the test itself: an error ends the test. It executes nothing: a run that
-// waits for the signal is due, and [Runtime.Settle], Advance or Finish calls its handler.
+// MustSignal is [core.Runtime.Signal], except that an error ends the test. It executes no runs: a run that waits for
+// the signal becomes due, and [Runtime.Settle], Advance or Finish calls its handler.
 func (rt *Runtime) MustSignal(id runlane.RunID, value runlane.SignalValue) {
 	rt.t.Helper()
 	if err := rt.Signal(rt.t.Context(), id, value, nil); err != nil {
@@ -16,8 +16,8 @@ func (rt *Runtime) MustSignal(id runlane.RunID, value runlane.SignalValue) {
 	}
 }
 
-// MustAnswer is [core.Runtime.Answer] for the test itself: an error ends the test. It executes nothing. The runtime has
-// a key for answer tokens.
+// MustAnswer is [core.Runtime.Answer], except that an error ends the test. It executes no runs. The runtime has a key
+// for answer tokens.
 func (rt *Runtime) MustAnswer(token string, value runlane.SignalValue) {
 	rt.t.Helper()
 	if err := rt.Answer(rt.t.Context(), token, value, nil); err != nil {

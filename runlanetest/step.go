@@ -12,7 +12,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Settle executes what is due now, and what that makes due, and leaves the clock alone.
+// Settle executes all due runs, and the runs that become due by that, without moving the clock.
 func (rt *Runtime) Settle() {
 	rt.t.Helper()
 	defer rt.begin()()
@@ -20,8 +20,8 @@ func (rt *Runtime) Settle() {
 	s.settle()
 }
 
-// Advance moves the clock by d. On the way it stops wherever something is due (a retry, a released run, a schedule's
-// time) and executes it at that very instant. What is due now and at the end is executed too.
+// Advance moves the clock by d. It stops at each due time on the way (a retry, a released run, a fire of a schedule)
+// and executes the due runs at that instant. Runs due now and at the end execute too.
 func (rt *Runtime) Advance(d time.Duration) {
 	rt.t.Helper()
 	if d < 0 {
@@ -30,7 +30,7 @@ func (rt *Runtime) Advance(d time.Duration) {
 	defer rt.begin()()
 	end := rt.Now().Add(d)
 	for {
-		s := steps{rt: rt} // an instant has its own limit: how many there are is for the caller to say
+		s := steps{rt: rt} // each instant has its own limit, because the caller chose d
 		next, ok := rt.nextInstant(s.settle())
 		if !ok || next.After(end) {
 			next = end
@@ -42,8 +42,8 @@ func (rt *Runtime) Advance(d time.Duration) {
 	}
 }
 
-// Finish moves the clock on until a run has ended, and returns its history. What else is due until then is executed
-// too. A run that does not end fails the test, and the message says what it waits for.
+// Finish moves the clock until a run has ended, and returns its history. Other due runs execute too. A run that does
+// not end fails the test, with the reason.
 func (rt *Runtime) Finish(id runlane.RunID) *History {
 	rt.t.Helper()
 	defer rt.begin()()
@@ -72,8 +72,8 @@ func (rt *Runtime) Finish(id runlane.RunID) *History {
 	}
 }
 
-// FinishAll moves the clock on until no run of a task that executes here is active. Schedules fire on the way. Runs
-// that do not end fail the test, and the message says what one of them waits for.
+// FinishAll moves the clock until no run with a handler here is active. Schedules fire on the way. A run that does not
+// end fails the test, with the reason.
 func (rt *Runtime) FinishAll() {
 	rt.t.Helper()
 	defer rt.begin()()
@@ -108,20 +108,20 @@ func (rt *Runtime) begin() (end func()) {
 	return rt.moving.Unlock
 }
 
-// steps counts what one call does.
+// steps counts the steps of one call.
 type steps struct {
 	rt   *Runtime
 	done int
 }
 
-// spent counts a step and reports that there may be no more.
+// spent counts a step and reports whether the limit is exceeded.
 func (s *steps) spent() bool {
 	s.done++
 	return s.done > s.rt.maxSteps
 }
 
-// settle works at one instant until nothing is left: attempts, then maintenance, and again. It returns the active runs
-// that execute here, the most urgent first.
+// settle alternates attempts and maintenance until the instant has no more work. It returns the active runs with a
+// handler here, most urgent first.
 func (s *steps) settle() (waiting []runlane.RunSummary) {
 	rt := s.rt
 	rt.t.Helper()
@@ -140,14 +140,14 @@ func (s *steps) settle() (waiting []runlane.RunSummary) {
 		}
 		if s.spent() {
 			rt.t.Fatalf(
-				"runlanetest: there is more to do at one instant for ever (Options.MaxSteps is %d)",
+				"runlanetest: the work at one instant does not end (Options.MaxSteps is %d)",
 				rt.maxSteps,
 			)
 		}
 	}
 }
 
-// execute makes attempts while any is due, and returns how many.
+// execute makes attempts while any is due, and returns their number.
 func (s *steps) execute() (attempts int) {
 	rt := s.rt
 	rt.t.Helper()
@@ -169,7 +169,7 @@ func (s *steps) execute() (attempts int) {
 	}
 }
 
-// executeNext makes one attempt. It returns nil when none is due.
+// executeNext makes one attempt, or returns nil if none is due.
 func (rt *Runtime) executeNext() *runlane.Run {
 	rt.t.Helper()
 	return rt.attempt(func(ctx context.Context) (*core.DeliveryResult, error) {
@@ -177,11 +177,10 @@ func (rt *Runtime) executeNext() *runlane.Run {
 	}).Run
 }
 
-// hiddenFrom is how many runs without a handler here can hide a due run with one: ExecuteNext examines as many.
+// hiddenFrom is how many runs ExecuteNext examines: with more runs of other tasks it may not find a due run.
 const hiddenFrom = 200
 
-// executeHidden makes an attempt of a run that ExecuteNext does not find behind runs without a handler here, and
-// reports whether there was one.
+// executeHidden makes an attempt of a due run that ExecuteNext did not find, and reports whether there was one.
 func (rt *Runtime) executeHidden(waiting []runlane.RunSummary) bool {
 	rt.t.Helper()
 	for _, run := range waiting {
@@ -199,7 +198,7 @@ func (rt *Runtime) executeHidden(waiting []runlane.RunSummary) bool {
 	return false
 }
 
-// attempt executes at most one, within its limit.
+// attempt makes at most one attempt, within its limit.
 func (rt *Runtime) attempt(execute func(context.Context) (*core.DeliveryResult, error)) *core.DeliveryResult {
 	rt.t.Helper()
 	ctx, cancel := context.WithCancelCause(rt.t.Context())
@@ -235,7 +234,7 @@ func (rt *Runtime) attempt(execute func(context.Context) (*core.DeliveryResult, 
 	return result
 }
 
-// releasedFor is why a run was released last.
+// releasedFor returns the reason of the run's last release.
 func (rt *Runtime) releasedFor(id runlane.RunID) (reason string) {
 	rt.t.Helper()
 	for _, event := range rt.History(id).Events {
@@ -246,12 +245,12 @@ func (rt *Runtime) releasedFor(id runlane.RunID) (reason string) {
 	return reason
 }
 
-// owned reports the statuses of runs that have a worker.
+// owned reports whether a run of this status has a worker.
 func owned(status runlane.Status) bool {
 	return status == runlane.StatusRunning || status == runlane.StatusCancellationRequested
 }
 
-// active are the active runs that execute here, the most urgent first, and how many others there are.
+// active returns the active runs with a handler here, most urgent first, and the number of others.
 func (rt *Runtime) active() (waiting []runlane.RunSummary, others int) {
 	rt.t.Helper()
 	filter := core.RunFilter{Statuses: activeStatuses()}
@@ -280,7 +279,7 @@ func activeStatuses() (active []runlane.Status) {
 	return active
 }
 
-// nextInstant is the earliest time after now at which a run is due or is checked again, or a schedule fires.
+// nextInstant returns the earliest time after now at which a run is due or checked again, or a schedule fires.
 func (rt *Runtime) nextInstant(waiting []runlane.RunSummary) (next time.Time, ok bool) {
 	rt.t.Helper()
 	now := rt.Now()
@@ -291,7 +290,7 @@ func (rt *Runtime) nextInstant(waiting []runlane.RunSummary) (next time.Time, ok
 	}
 	for _, run := range waiting {
 		if run.RunAt.Equal(runlane.FarMoment()) && !owned(run.Status) {
-			continue // it waits without a time limit, for what the test sends
+			continue // waits without a time limit, for an action of the test
 		}
 		if run.RunAt.After(now) && !owned(run.Status) {
 			consider(run.RunAt)
@@ -311,10 +310,10 @@ func (rt *Runtime) nextInstant(waiting []runlane.RunSummary) (next time.Time, ok
 	return next, ok
 }
 
-// shownTransitions is how many of the latest a failure shows.
+// shownTransitions bounds the transitions in a failure.
 const shownTransitions = 12
 
-// fail ends the test with all there is to know about a run that does not end.
+// fail ends the test and describes a run that does not end.
 func (rt *Runtime) fail(id runlane.RunID, why string) {
 	rt.t.Helper()
 	h := rt.History(id)
