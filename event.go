@@ -24,8 +24,7 @@ const (
 	EventStarted EventType = "run.started"
 	// EventSucceeded ends the run successfully.
 	EventSucceeded EventType = "run.succeeded"
-	// EventFailed ends the run with a failure.
-	EventFailed EventType = "run.failed"
+	EventFailed    EventType = "run.failed"
 	// EventRetryScheduled ends the attempt with a failure and plans another.
 	EventRetryScheduled EventType = "run.retry_scheduled"
 	// EventReleased ends the attempt; the run waits and resumes.
@@ -34,8 +33,7 @@ const (
 	EventResumed EventType = "run.resumed"
 	// EventCancellationRequested asks the owner of a running run to stop.
 	EventCancellationRequested EventType = "run.cancellation_requested"
-	// EventCancelled ends the run by cancellation.
-	EventCancelled EventType = "run.cancelled"
+	EventCancelled             EventType = "run.cancelled"
 )
 
 // eventKinds has a row for each type: its name and its body. A new type is a constant, a row, and a struct with its

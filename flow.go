@@ -12,8 +12,7 @@ const (
 	// MaxFlowNodes is the maximum number of nodes of a flow.
 	MaxFlowNodes = 1000
 	// MaxFlowRetries is the maximum number of retries of a flow.
-	MaxFlowRetries = 90
-	// MaxNodeNameBytes bounds the name of a node.
+	MaxFlowRetries   = 90
 	MaxNodeNameBytes = 64
 )
 
@@ -160,17 +159,14 @@ type NodeState struct {
 	After []string  `json:"after,omitempty"`
 	If    Condition `json:"if,omitempty"`
 	// RunID of the latest run, known from the beginning.
-	RunID RunID `json:"runId"`
-	// TaskID is the run's task.
+	RunID  RunID  `json:"runId"`
 	TaskID TaskID `json:"taskId"`
-	// Status of the run. "" if the run is not made: yet, or ever if the flow was cancelled first.
+	// Status of the run. "" if it is not made yet, or never will be because the flow was cancelled first.
 	Status Status `json:"status,omitempty"`
 	// Waiting is the run's wait, or nil.
-	Waiting *Waiting `json:"waiting,omitempty"`
-	// Failure of the run's last attempt.
-	Failure Failure `json:"failure,omitzero"`
-	// Attempts of the run.
-	Attempts int `json:"attempts,omitempty"`
+	Waiting  *Waiting `json:"waiting,omitempty"`
+	Failure  Failure  `json:"failure,omitzero"`
+	Attempts int      `json:"attempts,omitempty"`
 	// Retries is the number of earlier runs of the node.
 	Retries int `json:"retries,omitempty"`
 	// OutputBytes is the size of the run's output, if core.Flows.ReadSizes has read it.

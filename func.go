@@ -63,7 +63,6 @@ func (f *Func[P, R]) Call(ctx context.Context, c Caller, payload P, options *Cal
 // or [ErrValidationFailed] if the run has not ended or belongs to another task.
 func (f *Func[P, R]) Result(run *Run) (R, error) { return resultOf[R](f.definition.ID, run) }
 
-// resultOf implements [Func.Result].
 func resultOf[R any](task TaskID, run *Run) (R, error) {
 	var result R
 	if run.TaskID != task {

@@ -229,9 +229,7 @@ type SourceType string
 
 // The sources of a run.
 const (
-	// SourceTrigger: an application triggered it.
-	SourceTrigger SourceType = "trigger"
-	// SourceSchedule: an occurrence of a schedule made it.
+	SourceTrigger  SourceType = "trigger"
 	SourceSchedule SourceType = "schedule"
 	// SourceRerun: an operator repeated a terminal run.
 	SourceRerun SourceType = "rerun"
@@ -239,7 +237,6 @@ const (
 	SourceManualRetry SourceType = "manual_retry"
 	// SourceCall: a run called it and waits for its end.
 	SourceCall SourceType = "call"
-	// SourceFlow: it is a node of a flow.
 	SourceFlow SourceType = "flow"
 )
 
@@ -254,14 +251,11 @@ type ActorType string
 
 // The kinds of actors.
 const (
-	// ActorSystem is the runtime itself.
 	ActorSystem ActorType = "system"
 	// ActorOperator is a person, or a tool on their behalf.
 	ActorOperator ActorType = "operator"
-	// ActorSchedule is a schedule.
 	ActorSchedule ActorType = "schedule"
-	// ActorWorker is a worker executing an attempt.
-	ActorWorker ActorType = "worker"
+	ActorWorker   ActorType = "worker"
 )
 
 // KeyRetention is the idempotency policy, captured at creation of the key's owner. The zero value releases the key at

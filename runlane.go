@@ -69,10 +69,8 @@ const (
 	DefaultConcurrency = 10
 	// DefaultMaxAbandoned is how many attempts of a run may end without an outcome before the run fails.
 	DefaultMaxAbandoned = 3
-	// DefaultPageLimit is the default page size.
-	DefaultPageLimit = 50
-	// MaxPageLimit is the largest page size.
-	MaxPageLimit = 500
+	DefaultPageLimit    = 50
+	MaxPageLimit        = 500
 	// DefaultPruneLimit is how many runs one prune call removes at most.
 	DefaultPruneLimit = 100
 )
@@ -159,7 +157,6 @@ func ValidateKey(what, key string) error {
 	}
 }
 
-// textFault returns the first fault of s, or "".
 func textFault(s string, forbidden rune) string {
 	if !utf8.ValidString(s) {
 		return "is not valid UTF-8"

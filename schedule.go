@@ -87,8 +87,7 @@ const (
 	SkippedOverlap SkipReason = "overlap"
 	// SkippedSingleton: another active run held the singleton key.
 	SkippedSingleton SkipReason = "singleton"
-	// SkippedPaused: the schedule was paused.
-	SkippedPaused SkipReason = "paused"
+	SkippedPaused    SkipReason = "paused"
 	// SkippedIDTaken: a run of another origin has the ID of the occurrence's run.
 	SkippedIDTaken SkipReason = "id_taken"
 )

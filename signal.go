@@ -8,7 +8,6 @@ import (
 
 // Bounds of signals.
 const (
-	// MaxSignalIDBytes bounds a signal's ID.
 	MaxSignalIDBytes = 256
 	// MaxRunSignals bounds the signals stored for one run. Beyond it only the first signal of a name that the run waits
 	// for is accepted, or an answer by token, so that a flood of signals cannot keep an answer away.
@@ -208,12 +207,10 @@ type WaitHost interface {
 // WaitRequest is a wait as a runtime receives it.
 type WaitRequest struct {
 	// Name under which the answer is recorded.
-	Name string
-	// Names of the signals.
+	Name  string
 	Names []string
 	// All: one of each is needed.
-	All bool
-	// Prompt and Timeout of [WaitOptions].
+	All     bool
 	Prompt  string
 	Timeout time.Duration
 	// Schemas are JSON Schemas of bodies by signal name, see [Signal.WithSchema]. nil means none.

@@ -189,7 +189,6 @@ func (s *bodySchema) UnmarshalJSON(text []byte) error {
 // schemaTypes is one type, or a list of them.
 type schemaTypes []string
 
-// UnmarshalJSON reads either form.
 func (t *schemaTypes) UnmarshalJSON(text []byte) error {
 	one := ""
 	if json.Unmarshal(text, &one) == nil {

@@ -19,12 +19,9 @@ const (
 	// StatusRetrying failed and waits for its next attempt.
 	StatusRetrying Status = "retrying"
 	// StatusReleased waits because its handler asked to; this is not a failure.
-	StatusReleased Status = "released"
-	// StatusSucceeded is the terminal success.
+	StatusReleased  Status = "released"
 	StatusSucceeded Status = "succeeded"
-	// StatusFailed is the terminal failure.
-	StatusFailed Status = "failed"
-	// StatusCancelled is the terminal cancellation.
+	StatusFailed    Status = "failed"
 	StatusCancelled Status = "cancelled"
 )
 
@@ -131,17 +128,13 @@ type AttemptStatus string
 
 // The statuses of an attempt.
 const (
-	// AttemptRunning has no outcome yet.
-	AttemptRunning AttemptStatus = "running"
-	// AttemptSucceeded ended the run successfully.
+	AttemptRunning   AttemptStatus = "running"
 	AttemptSucceeded AttemptStatus = "succeeded"
-	// AttemptFailed ended the run with a failure.
-	AttemptFailed AttemptStatus = "failed"
+	AttemptFailed    AttemptStatus = "failed"
 	// AttemptRetrying failed and scheduled another.
 	AttemptRetrying AttemptStatus = "retrying"
 	// AttemptReleased put the run back to resume later.
-	AttemptReleased AttemptStatus = "released"
-	// AttemptCancelled ended by cancellation.
+	AttemptReleased  AttemptStatus = "released"
 	AttemptCancelled AttemptStatus = "cancelled"
 	// AttemptAbandoned lost its lease without an outcome.
 	AttemptAbandoned AttemptStatus = "abandoned"

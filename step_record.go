@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
+// Bounds of a run's records.
 const (
 	// MaxSteps is the maximum number of a run's records: steps, sleeps, waits, calls, checkpoints and snapshots
 	// together.
 	MaxSteps = 1000
 	// MaxStepsBytes bounds all results of a run together.
-	MaxStepsBytes = 64 << 20
-	// MaxStepNameBytes bounds the name of a record.
+	MaxStepsBytes    = 64 << 20
 	MaxStepNameBytes = 200
 	// MaxStepTypeBytes bounds [StepRecord].Type; longer text is cut.
 	MaxStepTypeBytes = 120

@@ -109,7 +109,6 @@ func (t *Task[P]) computeEncoded(p *Prepared) error {
 	return t.compute(p, payload)
 }
 
-// compute applies the key functions.
 func (t *Task[P]) compute(p *Prepared, payload P) error {
 	for _, key := range []struct {
 		what string

@@ -145,7 +145,6 @@ func (d *Definition) validate() error {
 // TaskRecord describes a task to programs without its code: enough for a trigger to make the same run as the task's own
 // program, and details for operators.
 type TaskRecord struct {
-	// ID of the task.
 	ID TaskID
 	// Queue of its runs, with the queue's policy.
 	Queue Queue

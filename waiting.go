@@ -13,9 +13,7 @@ import (
 
 // Bounds of waits.
 const (
-	// MaxWaitNames bounds the names of one wait.
-	MaxWaitNames = 32
-	// MaxSignalNameBytes bounds the name of a signal.
+	MaxWaitNames       = 32
 	MaxSignalNameBytes = 64
 	// MaxPromptBytes bounds the question of a wait for input.
 	MaxPromptBytes = 160
@@ -52,8 +50,7 @@ type Waiting struct {
 // Question is the prompt of one of several waits.
 type Question struct {
 	// Name of the wait; if it waits for one signal, the signal's name. "" for a blocked run.
-	Name string `json:"name,omitempty"`
-	// Prompt is the question.
+	Name   string `json:"name,omitempty"`
 	Prompt string `json:"prompt"`
 }
 
