@@ -105,10 +105,10 @@ func cronFieldsOf(expression string) ([]string, *Error) {
 		case known:
 			text = expansion
 		case word == "@every":
-			return nil, &Error{Message: "@every is no cron expression", Hint: "use runlane.Every for intervals"}
+			return nil, &Error{Message: "@every is not a cron expression", Hint: "use runlane.Every for intervals"}
 		case word == "@reboot":
 			return nil, &Error{
-				Message: "@reboot is no time",
+				Message: "@reboot is not a time",
 				Hint:    "a schedule outlives its programs: trigger the run when the program starts",
 			}
 		default:
@@ -269,7 +269,7 @@ func (f *cronField) step(text string, stepped bool) (int, *Error) {
 	step, ok := cronNumber(text)
 	if !ok || step == 0 {
 		return 0, &Error{
-			Message: "has a step that is no number from 1 on",
+			Message: "has a step that is not a number above 0",
 			Hint:    fmt.Sprintf("write a step from 1 to %d", f.max-f.min),
 		}
 	}

@@ -34,7 +34,7 @@ func (f *cronField) unreadable(item, part string) *Error {
 		}
 	case f == weekdayField && strings.Contains(item, "#"):
 		return &Error{
-			Message: "is no weekday with its number",
+			Message: "is not a weekday with its number",
 			Hint:    `write one weekday and its number in the month, 1 to 5: "MON#2"`,
 		}
 	case strings.ContainsAny(item, "*?"):

@@ -87,7 +87,7 @@ func (r *Run) RunnableAt() (at time.Time, ok bool) {
 }
 
 // Abandoned counts all attempts whose lease had ended without an outcome at t. The limit ([DefaultMaxAbandoned]) counts
-// only consecutive ones, which take the history to count once an attempt had an outcome.
+// only consecutive ones: once an attempt had an outcome, they can be counted only from the history.
 func (r *Run) Abandoned(t time.Time) int {
 	n := r.Counters.Attempts - r.Counters.Failures - r.Counters.Releases
 	if r.Status.Owned() && t.Before(r.Lease.ExpiresAt) {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// When is the times of a schedule, made by [Once], [Every] or [Cron]. Mistakes are reported by [When.Validate], which
-// opening a runtime calls. It is a plain value: comparable, safe to share, and independent of any clock.
+// When defines the times of a schedule. Make one with [Once], [Every] or [Cron]. Opening a runtime calls
+// [When.Validate]. It is a plain value: comparable, safe to share, and independent of any clock.
 //
 // Every fire is a whole millisecond after the Unix epoch and before 2286-11-20T17:46:40Z, the limit of storages.
 type When struct {
@@ -96,9 +96,9 @@ func (w When) Validate() error {
 	case w.kind == 0:
 		return badWhen("a schedule has no When", "use runlane.Once, runlane.Every or runlane.Cron")
 	case w.kind != whenEvery && !w.anchor.IsZero():
-		return badWhen("From is set on a When that is no interval", "From belongs to runlane.Every")
+		return badWhen("From is set on a When that is not an interval", "From belongs to runlane.Every")
 	case w.kind != whenCron && w.zone != "":
-		return badWhen("In is set on a When that is no cron expression", "In belongs to runlane.Cron")
+		return badWhen("In is set on a When that is not a cron expression", "In belongs to runlane.Cron")
 	case w.kind == whenOnce && (!w.once.After(epoch) || w.once.After(lastFireTime)):
 		return badWhen("the instant of Once is "+w.once.Format(time.RFC3339), hintInstants)
 	case w.kind == whenEvery:

@@ -50,7 +50,7 @@ func (w *Waiting) CheckBody(signal string, body json.RawMessage) error {
 	return &Error{
 		Code:    ErrValidationFailed,
 		Message: fmt.Sprintf("the body of signal %q does not fit its schema: %s", signal, fault),
-		Hint:    "send what the wait of the run has a schema for; nothing was stored",
+		Hint:    "send a body that fits the schema; nothing was stored",
 	}
 }
 
@@ -213,7 +213,7 @@ func (s *bodySchema) judge(at string, value any) string {
 	case s.never:
 		wrong = "is not taken"
 	case s.Type != nil && !slices.ContainsFunc(s.Type, func(name string) bool { return hasType(name, value) }):
-		wrong = "is no " + strings.Join(s.Type, " or ")
+		wrong = "is not of type " + strings.Join(s.Type, " or ")
 	case s.values != nil && !slices.ContainsFunc(s.values, func(v any) bool { return sameValue(v, value) }):
 		wrong = "is none of its values"
 	case s.AnyOf != nil && !slices.ContainsFunc(s.AnyOf, func(o *bodySchema) bool { return o.judge(at, value) == "" }):
@@ -272,7 +272,7 @@ func (s *bodySchema) judgeText(text string) string {
 	case s.Pattern != nil && !s.Pattern.MatchString(text):
 		return "does not match its pattern"
 	case s.Format == "date-time" && new(time.Time).UnmarshalText([]byte(text)) != nil:
-		return "is no date-time, as 2026-01-31T12:00:00Z is"
+		return "is not a date-time like 2026-01-31T12:00:00Z"
 	default:
 		return countFault("characters", utf8.RuneCountInString(text), s.MinLength, s.MaxLength)
 	}
@@ -339,7 +339,7 @@ func sameValue(a, b any) bool {
 }
 
 var (
-	errNoJSON = errors.New("it is no JSON")
+	errNoJSON = errors.New("it is not JSON")
 	errNumber = errors.New("it has a number with too many digits, or beyond 1e308")
 )
 

@@ -27,10 +27,10 @@ func TestWaiting_CheckBody(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ schema, fits, fault string }{
 		{`{"type":"boolean"}`, `true`, ``},
-		{`{"type":"boolean"}`, `"true"`, `it is no boolean`},
+		{`{"type":"boolean"}`, `"true"`, `it is not of type boolean`},
 		{`{"type":["boolean","null"]}`, `null`, ``},
 		{`{"type":"integer","minimum":-2,"maximum":3}`, `-2`, ``},
-		{`{"type":"integer"}`, `1.0`, `it is no integer`},
+		{`{"type":"integer"}`, `1.0`, `it is not of type integer`},
 		{`{"type":"integer","maximum":9223372036854775807}`, `9223372036854775808`, `it is more than 9223372036854775807`},
 		{`{"type":"number","minimum":0.1}`, `0.099999999999999999999`, `it is less than 0.1`},
 		{`{"type":"number"}`, `1e999999999`, `a number with too many digits`},
@@ -39,7 +39,7 @@ func TestWaiting_CheckBody(t *testing.T) {
 		{`{"pattern":"^PO-[0-9]+$"}`, `"PO-7"`, ``},
 		{`{"pattern":"^PO-[0-9]+$"}`, `"7"`, `it does not match its pattern`},
 		{`{"format":"date-time"}`, `"2026-01-31T12:00:00Z"`, ``},
-		{`{"format":"date-time"}`, `"tomorrow"`, `it is no date-time`},
+		{`{"format":"date-time"}`, `"tomorrow"`, `it is not a date-time`},
 		{`{"format":"email"}`, `"anything"`, ``},
 		{`{"enum":["a",1,null,{"b":[2]}]}`, `{"b":[2.0]}`, ``},
 		{`{"enum":["a",1,null,{"b":[2]}]}`, `[]`, `it is none of its values`},
@@ -48,14 +48,14 @@ func TestWaiting_CheckBody(t *testing.T) {
 		{`{"anyOf":[{"type":"string"},{"type":"null"}]}`, `1`, `it fits none of anyOf`},
 		{`{"items":{"type":"string"},"maxItems":1}`, `["a"]`, ``},
 		{`{"items":{"type":"string"},"maxItems":1}`, `["a","b"]`, `it has more than 1 items`},
-		{`{"items":{"properties":{"a":{"type":"string"}}}}`, `[{},{"a":1}]`, `/1/a is no string`},
+		{`{"items":{"properties":{"a":{"type":"string"}}}}`, `[{},{"a":1}]`, `/1/a is not of type string`},
 		{`{"required":["a"]}`, `{"secret":1}`, `it has no "a"`},
 		{`{"properties":{"a":true},"additionalProperties":false}`, `{"secret":1}`, `/* is not taken`},
-		{`{"additionalProperties":{"type":"string"}}`, `{"secret":1}`, `/* is no string`},
+		{`{"additionalProperties":{"type":"string"}}`, `{"secret":1}`, `/* is not of type string`},
 		{`true`, `{"any":"thing"}`, ``},
 		{`false`, `{}`, `it is not taken`},
 		{`{"title":"T","description":"d","default":1,"examples":[1],"$comment":"c","deprecated":true,"$schema":"s"}`, `1`, ``},
-		{`{}`, `{`, `it is no JSON`},
+		{`{}`, `{`, `it is not JSON`},
 	} {
 		w := judged(c.schema)
 		if err := w.Validate(); err != nil {

@@ -33,7 +33,7 @@ func (c *PutTaskCommand) Validate() error {
 	case r.MaxAttempts < 1:
 		return malformed(nil, "max attempts is %d", r.MaxAttempts)
 	case len(r.Backoff) > MaxBackoffText || !utf8.ValidString(r.Backoff):
-		return malformed(nil, "backoff has %d bytes, or is no text", len(r.Backoff))
+		return malformed(nil, "backoff has %d bytes, or is not text", len(r.Backoff))
 	case r.SeenAt.IsZero():
 		return malformed(nil, "record without the time at which it was seen")
 	default:

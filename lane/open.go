@@ -69,7 +69,7 @@ func (l *Lane) setEnvironment() error {
 	if err := environment.Validate(); err != nil {
 		return &runlane.Error{
 			Code:    runlane.ErrConfigurationInvalid,
-			Message: EnvironmentVariable + " is no environment name",
+			Message: EnvironmentVariable + " is not a valid environment name",
 			Hint:    "use printable text without ':', or leave it unset for " + string(runlane.DefaultEnvironment),
 			Cause:   err,
 		}

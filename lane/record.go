@@ -41,7 +41,7 @@ func (c *KeepCommand) Validate() error {
 	case r.Kind == "" || len(r.Kind) > maxStepKindBytes || runlane.ValidateKey("kind", string(r.Kind)) != nil:
 		return malformed(nil, "kind is %q", r.Kind)
 	case len(r.Type) > runlane.MaxStepTypeBytes || runlane.ValidateKey("type", r.Type) != nil:
-		return malformed(nil, "type has %d bytes, or is no text", len(r.Type))
+		return malformed(nil, "type has %d bytes, or is not text", len(r.Type))
 	case r.Attempt < 0:
 		return malformed(nil, "attempt is %d", r.Attempt)
 	case c.CreatedAt.IsZero() || r.At.IsZero():

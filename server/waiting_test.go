@@ -85,6 +85,6 @@ func TestSignal_ByHTTP_FitsTheSchemaOfItsWait(t *testing.T) {
 		w.ask(t, "POST", "/v1/runs/picture/signals", `{"name":"approved","id":"1","body":`+body+`}`).want(t, 400,
 			`"code":"validation_failed"`, `does not fit its schema`, `"runId":"picture"`)
 	}
-	w.ask(t, "POST", "/v1/runs/picture/signals", `{"name":"approved"}`).want(t, 400, `it is no object`)
+	w.ask(t, "POST", "/v1/runs/picture/signals", `{"name":"approved"}`).want(t, 400, `it is not of type object`)
 	w.ask(t, "POST", "/v1/runs/picture/signals", `{"name":"approved","id":"1","body":{"by":"ada"}}`).want(t, 200, `"status":"queued"`)
 }

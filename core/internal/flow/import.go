@@ -32,7 +32,7 @@ func (all *Flows) Settle(ctx context.Context, record *lane.FlowRecord, there boo
 	}
 	same := f.record.CreatedAt.Equal(record.CreatedAt) && f.record.Round >= record.Round && plan.same(&f.plan)
 	if there && !same {
-		conflict := runlane.NewConflict(runlane.ConflictFlow, "the flow is there, and is another one")
+		conflict := runlane.NewConflict(runlane.ConflictFlow, "another flow has this id")
 		conflict.Hint = "import into an environment that has no such flow"
 		conflict.Meta = map[string]string{"flow": string(record.ID)}
 		return conflict

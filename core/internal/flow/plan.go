@@ -118,7 +118,7 @@ func (all *Flows) plan(f *runlane.Flow, options *runlane.FlowOptions, safe func(
 		s.plan.Sum = hex.EncodeToString(sum.Sum(nil)[:16])
 	}
 	if s.index(); len(s.levels()) == 0 {
-		return nil, Invalid(f.ID(), "let each node go after nodes that need not wait for it",
+		return nil, Invalid(f.ID(), "remove a dependency from the cycle",
 			"has a cycle: %s", s.cycle())
 	}
 	encoded, err := json.Marshal(s.plan)

@@ -110,7 +110,7 @@ func (f *Flow) retrying() bool {
 // begun reports whether the retry with this number has begun. 0 selects the unfinished retry, else the next one.
 func (f *Flow) begun(number int) (bool, error) {
 	if number > f.record.Round+1 {
-		return false, Invalid(f.record.ID, "look at it, and give its retries and one more",
+		return false, Invalid(f.record.ID, "give the number of its retries plus one",
 			"was retried %d times: its next retry is not number %d", f.record.Round, number)
 	}
 	return number > 0 && number <= f.record.Round || number == 0 && f.retrying(), nil

@@ -72,7 +72,7 @@ func (s *flowStart) putOrRead(ctx context.Context) (*Flow, error) {
 	alike := s.plan.Sum == "" || known.plan.Sum == "" || s.plan.Sum == known.plan.Sum
 	if !s.plan.same(&known.plan) || !alike && !blind.Is(ctx) {
 		return nil, Invalid(s.record.ID, "a flow's id names one graph, with its payloads: use another id",
-			"is there, with other nodes or payloads")
+			"exists with other nodes or payloads")
 	}
 	if known.record.Round > 0 || !alike { // only a retry, or a caller with the payloads, makes its runs
 		known.record.TendAt = time.Time{}

@@ -50,7 +50,7 @@ func (f *Failure) Err(text string) (failure, refused error) {
 // CheckValue refuses a value that a record cannot hold.
 func CheckValue(kind runlane.StepKind, value json.RawMessage) error {
 	if len(value) > runlane.MaxPayloadBytes || value != nil && !json.Valid(value) {
-		return fail.Input("send one JSON value", "the value of the %s is no JSON, or too large", kind)
+		return fail.Input("send one JSON value", "the value of the %s is not JSON, or too large", kind)
 	}
 	return nil
 }
