@@ -9,15 +9,15 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// CallPrefix begins the sort keys of a run's calls. It sorts before 'log:', so that a run is read without them, and
-// pruning removes them with the rest.
+// CallPrefix starts the sort keys of calls. It sorts before 'log:': reading a run does not read calls, and pruning
+// removes them.
 const CallPrefix = "call:"
 
-// callFormat is the format of runs that call or were called: the terminal commit of a program that knows no calls would
-// tell no one.
+// callFormat is the format of runs that call or were called. A program that knows no calls would commit the end without
+// the notification.
 const callFormat = 2
 
-// Call is a call beside the run that called. The run's creation is in its key, as in that of a record.
+// Call is stored under the calling run, with its creation in the key.
 type Call struct {
 	PK     string `dynamodbav:"pk"`
 	SK     string `dynamodbav:"sk"`
@@ -27,20 +27,17 @@ type Call struct {
 	Count  int    `dynamodbav:"nn"`
 	Ended  int    `dynamodbav:"en"`
 	Sum    string `dynamodbav:"hs,omitempty"`
-	Commit string `dynamodbav:"ci"` // that put it
+	Commit string `dynamodbav:"ci"` // of the put
 
-	Raw item.Item `dynamodbav:"-"` // as stored
+	Raw item.Item `dynamodbav:"-"`
 }
 
-// CallSpan is the prefix of all calls of one creation.
 func CallSpan(createdAt Millis) string { return fmt.Sprintf("%s%013d:", CallPrefix, createdAt) }
 
-// CallKey is the key of a call.
 func CallKey(run lane.RunKey, createdAt Millis, name string) item.Item {
 	return item.Key(RunPK(run), CallSpan(createdAt)+name)
 }
 
-// NewCall is the item of a call.
 func NewCall(c *lane.CallCommand, commit string) *Call {
 	return &Call{
 		PK:     RunPK(c.RunKey),
@@ -54,13 +51,11 @@ func NewCall(c *lane.CallCommand, commit string) *Call {
 	}
 }
 
-// ReadCall reads the item of a call.
 func ReadCall(raw item.Item) (*Call, error) {
 	c := &Call{Raw: raw}
 	return c, Unmarshal(raw, c)
 }
 
-// Call is the call in the form of the contract.
 func (c *Call) Call() *lane.RunCall {
 	return &lane.RunCall{
 		Name:   c.Name,
@@ -72,31 +67,30 @@ func (c *Call) Call() *lane.RunCall {
 	}
 }
 
-// Put is the call's part of a transaction.
 func (c *Call) Put() (item.Write, error) {
 	raw, err := Marshal(c)
 	return item.Write{After: raw, Condition: item.Absent}, err
 }
 
-// Proof shows that the call was put by its transaction.
+// Proof shows that this transaction put the call.
 func (c *Call) Proof() item.Proof {
 	return item.Proof{Operation: "settle call", Pk: c.PK, Sk: c.SK, Values: item.Item{"ci": item.Text(c.Commit)}}
 }
 
-// Counted is the part of a transaction that counts one more end, on the count that was read.
+// Counted returns the write that counts one more ended run. It depends on the count as read.
 func (c *Call) Counted() item.Write {
 	after := maps.Clone(c.Raw)
 	after["en"] = item.Num(int64(c.Ended) + 1)
 	return item.Write{Before: c.Raw, After: after, Condition: item.Equal("en", item.Num(int64(c.Ended)))}
 }
 
-// Calling is the part of a transaction that marks a run as one that calls, under its owner's token. The sequence stays.
+// Calling returns the write that marks the run as a caller, under its lease. The sequence stays.
 func (r *Run) Calling(c *lane.CallCommand) item.Write {
-	// No two leases have a token in common, so that it is of this run alone.
+	// Lease tokens are unique, so this is the right run.
 	return item.Write{Before: r.Raw, After: r.Called().Raw, Condition: item.Equal("lt", item.Text(c.LeaseToken))}
 }
 
-// Called is the run as one that calls.
+// Called returns the run marked as a caller.
 func (r *Run) Called() *Run {
 	called := *r
 	called.Calls, called.Raw = 1, maps.Clone(r.Raw)
@@ -104,8 +98,8 @@ func (r *Run) Called() *Run {
 	return &called
 }
 
-// missing is the check of a transaction that ends of the call are still to be counted.
-func missing(run lane.RunKey, createdAt Millis, name string) item.Write {
+// checkMissing checks that the call still waits for ends.
+func checkMissing(run lane.RunKey, createdAt Millis, name string) item.Write {
 	return item.Write{
 		Before:    CallKey(run, createdAt, name),
 		Condition: item.Condition{Text: "#en < #nn"},
@@ -113,23 +107,23 @@ func missing(run lane.RunKey, createdAt Millis, name string) item.Write {
 	}
 }
 
-// Untold reports a finished run whose end is to be told.
+// Untold reports a finished run that still has to notify another run.
 func (r *Run) Untold() bool { return r.State().Terminal() && r.Marker().Kind == Ended }
 
-// Leaves reports a run whose end leaves something to be told.
+// Leaves reports a run that has to notify another run when it ends.
 func (r *Run) Leaves() bool {
 	run := runlane.Run{Status: r.State(), Source: runlane.Source{Type: runlane.SourceType(r.SourceType)}}
 	return lane.Untold(&run, r.Calls > 0)
 }
 
-// From is the run that called this one, or that this one repeats.
+// From is the run that called this one or that this one repeats.
 func (r *Run) From() (id runlane.RunID, ok bool) {
 	source := r.source()
 	return source.RunID, source.Type == runlane.SourceCall || lane.Repeats(&source)
 }
 
-// Needed reports a run that its caller, which is active, may still read, or that repeats one which stays: otherwise the
-// next repetition, which has the same id, would execute it again. goes says which runs are pruned along.
+// Needed reports a run that pruning must keep: its active caller may still read it, or it repeats a run that stays, and
+// the next repetition would have the same ID and execute it again. goes has the runs that are pruned too.
 func (r *Run) Needed(from map[runlane.RunID]*Run, goes map[runlane.RunID]bool) bool {
 	id, ok := r.From()
 	source := from[id]
@@ -139,7 +133,7 @@ func (r *Run) Needed(from map[runlane.RunID]*Run, goes map[runlane.RunID]bool) b
 	return source.State().Active() || r.SourceType != string(runlane.SourceCall) && !goes[id]
 }
 
-// Told is the part of a transaction that takes the mark from a finished run: its end was told.
+// Told returns the write that removes the marker of a finished run after the notification.
 func (r *Run) Told() item.Write {
 	after := maps.Clone(r.Raw)
 	delete(after, AttrDueP)
@@ -149,7 +143,7 @@ func (r *Run) Told() item.Write {
 	return item.Write{Before: r.Raw, After: after, Condition: condition}
 }
 
-// ToldProof shows that the run's end was told, by whomever.
+// ToldProof shows that the notification was recorded, by any process.
 func (r *Run) ToldProof() item.Proof {
 	return item.Proof{
 		Operation: "settle telling",
@@ -160,8 +154,8 @@ func (r *Run) ToldProof() item.Proof {
 	}
 }
 
-// NotBegun is the check of a transaction that the run, whose call is whole with it, has begun no wait since it was
-// read: the wait that was read does not end with it.
+// NotBegun checks that the caller has begun no wait since it was read: this end completes the call, and would have to
+// end that wait.
 func (r *Run) NotBegun(to *lane.CallRead) item.Write {
 	return item.Write{
 		Before: item.KeyOf(r.Raw),
@@ -173,7 +167,7 @@ func (r *Run) NotBegun(to *lane.CallRead) item.Write {
 	}
 }
 
-// ToldEnd is what the end of a run changes beside the commit of the run that it resumes.
+// ToldEnd is a notification: its writes join the commit of the caller that it resumes.
 type ToldEnd struct {
 	Ended *Run
 	Call  *Call

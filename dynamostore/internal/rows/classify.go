@@ -9,49 +9,44 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Stage is the stage of maintenance that has something to do about a run.
 type Stage int
 
-// The stages of maintenance.
 const (
 	NoStage      Stage = iota
-	Finalizing         // its cancellation is to be finished
-	Delivering         // it needs a fresh delivery request, or its scheduled row is to be published
-	Publishing         // its outbox row is to be published
-	Redelivering       // its published wakeup is to be sent again
-	Dispatching        // it needs a slot of its bounded queue
-	Telling            // it has ended, and its end is to be told
+	Finalizing         // finish its cancellation
+	Delivering         // request a fresh delivery, or publish a scheduled run's row
+	Publishing         // publish its outbox row
+	Redelivering       // send its published wakeup again
+	Dispatching        // give it a slot of its bounded queue
+	Telling            // notify the run that called it, or the runs it called
 )
 
-// ScanKinds are the markers that may hide work of a stage. A claim leaves its marker in q or w, so expired leases are
-// there too. Runs that wait for a slot need none any more once their queue has lost its limit.
+// ScanKinds are the markers to scan for each stage. Expired leases may be in q and w, where a claim left the marker.
+// Slotless runs are deliverable once their queue has no limit.
 var ScanKinds = map[Stage][]MarkerKind{
 	Finalizing:   {Deliverable, Waiting, Leased},
 	Delivering:   {Deliverable, Waiting, Leased, Slotless},
 	Publishing:   {Unpublished, Deliverable, Waiting},
 	Telling:      {Ended},
-	Redelivering: {Parked, Deliverable, Leased, Slotless}, // leased: reservations from when the queue had a limit
+	Redelivering: {Parked, Deliverable, Leased, Slotless}, // Leased: reservations made while the queue had a limit
 }
 
-// Finding says what a run needs: a stage's work since a moment, or no work yet and the marker at which there will be
-// some.
+// Finding is a stage with work since Since, or for NoStage the marker for the time of the next work.
 type Finding struct {
 	Stage  Stage
 	Since  Millis
 	Outbox string // the row to publish
-	unsent bool   // redelivering: its row was not published, and can be until its reservation is over
-	Marker Marker // if there is nothing to do yet
+	unsent bool   // for Redelivering: its row can still be published until its reservation ends
+	Marker Marker // for NoStage
 }
 
-// Concerns reports that the stage has work. The due row of a scheduled run is found both by delivering and by
-// publishing.
+// Concerns reports whether the stage has work. Delivering and Publishing both find the due row of a scheduled run.
 func (s Finding) Concerns(wanted Stage) bool {
 	return s.Stage == wanted || wanted == Publishing && s.Outbox != ""
 }
 
-// Classify classifies a run with its latest delivery row at an instant, by the last table of docs/internals/layout.md,
-// Marker table. row is nil when the run has none. bounded says that the queue has a limit now, as far as the reader
-// knows; a reservation is classified by the run alone.
+// Classify returns what a run needs at an instant, by the last table of "Marker table" in docs/internals/layout.md. row
+// is its latest delivery row, or nil. bounded is whether its queue has a limit now; reservations do not depend on it.
 func Classify(r *Run, row *Delivery, at Millis, bounded bool) Finding {
 	recovering := Delivering
 	if bounded {
@@ -77,7 +72,7 @@ func Classify(r *Run, row *Delivery, at Millis, bounded bool) Finding {
 		return seen
 	case status == runlane.StatusQueued:
 		return classifyQueued(r, row, at, bounded)
-	case status.Waiting(): // after an attempt: nothing is published before it is due
+	case status.Waiting(): // after an attempt; nothing is published before it is due
 		return dueOr(recovering, r.RunAt, at, Marker{Waiting, r.RunAt})
 	default:
 		return Finding{}
@@ -91,7 +86,7 @@ func classifyQueued(r *Run, row *Delivery, at Millis, bounded bool) Finding {
 			return Finding{Stage: Dispatching, Since: since}
 		}
 		unsent := row != nil && row.State() != lane.OutboxPublished && row.State() != lane.OutboxDeadLettered
-		return Finding{Stage: Redelivering, Since: since, unsent: unsent} // its queue has no limit any more
+		return Finding{Stage: Redelivering, Since: since, unsent: unsent} // its queue lost its limit
 	}
 	seen := classifyRow(r, row, at)
 	if reserved &&
@@ -109,7 +104,7 @@ func dueOr(s Stage, due, at Millis, otherwise Marker) Finding {
 }
 
 func classifyRow(r *Run, row *Delivery, at Millis) Finding {
-	if row == nil { // created without a delivery, or superseded while it waits for a slot: it still needs a request
+	if row == nil { // created without a delivery, or superseded while waiting for a slot
 		since := cmp.Or(r.RunAt, r.UpdatedAt)
 		return dueOr(Redelivering, since, at, Marker{Deliverable, since})
 	}
@@ -128,13 +123,13 @@ func classifyRow(r *Run, row *Delivery, at Millis) Finding {
 	}
 }
 
-// shortWait reports a wait of at most 15 minutes that only its time ends: its delayed wakeup was sent when it began.
+// shortWait reports a wait of at most 15 minutes that only time ends. Its delayed wakeup was sent when it began.
 func shortWait(r *Run) bool {
 	const longestNativeDelay = 15 * time.Minute
 	return r.Waiting().Timed() && r.RunAt-r.UpdatedAt <= Millis(longestNativeDelay/time.Millisecond)
 }
 
-// Patient reports that the reader may leave the row to the processes that surely handle it already.
+// Patient reports that the marker is young: other processes are still handling the run.
 func Patient(r *Run, at Millis, p lane.Patience) bool {
 	m := r.Marker()
 	switch m.Kind {
@@ -148,28 +143,28 @@ func Patient(r *Run, at Millis, p lane.Patience) bool {
 	}
 }
 
-// HandedOver reports a scheduled run whose wakeup was given to the transport so recently that it is surely on its way.
+// HandedOver reports a scheduled run with a wakeup so recently published that it is still on its way.
 func HandedOver(r *Run, row *Delivery, at Millis, p lane.Patience) bool {
 	return r.State() == runlane.StatusScheduled && row != nil && row.State() == lane.OutboxPublished &&
 		row.Published > at-Millis(p.Queued/time.Millisecond)
 }
 
-// strayPatience is how long after its end a reservation counts as over by every clock.
+// strayPatience is how long ago a reservation must have ended to be over by every clock.
 const strayPatience = time.Minute
 
-// NextMarker is the marker that a scan for a stage puts in place of a run's marker; moves is false if it stays.
+// NextMarker returns the marker with which a scan for a stage replaces the run's; moves is false if it stays.
 //
 //	Marker  Finding                                    Becomes
-//	any     nothing to do yet                          the marker at which there will be something
+//	any     nothing to do yet                          the marker for the next work
 //	q       redeliver, its row was published           p, because a redelivery may be put off for hours. Only
 //	                                                   stages that read q first do so, and know of limits.
 //	d       publish: its queue lost its limit          o, which publishing scans read
 //	o       deliver: scheduled, its row was published  w
-//	o       redeliver: its reservation is over by      p, which dispatch reads too, should there be a limit
-//	        every clock, and its queue has no limit
+//	o       redeliver: its reservation is over by      p, which dispatch reads too, in case the queue gets a
+//	        every clock, and its queue has no limit    limit
 //	any     anything else                              stays
 //
-// A run whose row was never published stays in q: publishing ahead finds the end of its reservation in time.
+// A run without a published row stays in q: publishing ahead finds the end of its reservation in time.
 func NextMarker(r *Run, seen Finding, wanted Stage, at Millis) (to Marker, moves bool) {
 	switch {
 	case r == nil:

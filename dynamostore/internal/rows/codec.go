@@ -14,23 +14,21 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 )
 
-// Format is the number of the format in which items are stored (docs/compatibility.md). An item of another format says
-// so in its attribute v; without v it has format 1. A run item's format applies to everything under the run's key.
+// Format is the newest format of stored items (docs/compatibility.md). Attribute v has an item's format; without v it
+// is 1. A run item's format applies to everything under the run's key.
 const Format = 2
 
-// AttrFormat is the attribute with the number of an item's format.
 const AttrFormat = "v"
 
-// ErrNewer is the cause of every refusal of an item that a newer program wrote.
+// ErrNewer is the cause of each error about an item of a newer program.
 var ErrNewer = errors.New("written by a newer program")
 
-// Newer reports an item that this program may neither interpret nor change, also if its format is no number.
+// Newer reports an item that this program may neither interpret nor change, also one with a format that is no number.
 func Newer(it item.Item) bool {
 	v, numbered := it[AttrFormat]
 	return numbered && (item.Number(v) < 1 || item.Number(v) > Format)
 }
 
-// refuseNewer is the error for a caller that needs such an item.
 func refuseNewer(it item.Item) error {
 	e := &runlane.Error{
 		Code:  runlane.ErrInvariantViolation,
@@ -49,12 +47,9 @@ func refuseNewer(it item.Item) error {
 	return e
 }
 
-// The structs that describe items hold text, whole numbers, flags, bytes, maps of text, and lists of text or of such
-// structs, under the names of their dynamodbav tags. Marshal and Unmarshal write and read exactly what the SDK's
-// attributevalue package would (a test compares them), in less than half of its time: they run several times in every
-// commit.
+// Structs of items hold strings, integers, booleans, bytes, string maps, and lists of strings or of such structs.
+// Marshal and Unmarshal match the SDK's attributevalue package (a test compares them) in less than half the time.
 
-// Marshal is the item of a struct.
 func Marshal(v any) (item.Item, error) {
 	it, err := encodeStruct(reflect.Indirect(reflect.ValueOf(v)))
 	if err != nil {
@@ -63,8 +58,7 @@ func Marshal(v any) (item.Item, error) {
 	return it, nil
 }
 
-// Unmarshal leaves out attributes that v has no field for, and refuses an item of a format newer than this program's.
-// It does not copy bytes.
+// Unmarshal ignores attributes without a field in v, and refuses an item of a newer format. It does not copy bytes.
 func Unmarshal(it item.Item, v any) error {
 	if Newer(it) {
 		return refuseNewer(it)
@@ -79,14 +73,13 @@ func Unmarshal(it item.Item, v any) error {
 	return nil
 }
 
-// attribute is a field of a struct that describes an item.
 type attribute struct {
 	name      string
 	index     int
 	omitEmpty bool
 }
 
-var attributesByType sync.Map // of []attribute
+var attributesByType sync.Map // []attribute
 
 func attributesOf(t reflect.Type) []attribute {
 	if known, ok := attributesByType.Load(t); ok {
@@ -255,7 +248,6 @@ func decodeTexts(it item.Item, v reflect.Value) error {
 	return nil
 }
 
-// keepUnknown carries over attributes of a run item that a newer version wrote.
 func keepUnknown(after, before item.Item) {
 	known := runAttributes()
 	for name, v := range before {

@@ -9,30 +9,29 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Change is one logical commit of a run: core's projection, how the store has to treat it, and what was read for it.
+// Change is one commit of a run: core's projection, the store's conditions, and the items read for it.
 type Change struct {
 	*lane.Transition
 	Before     *Run   // nil for a creation
 	LeaseToken string // fences owner writes
 	Initial    lane.InitialOutbox
 	ByWakeup   bool
-	Owners     []Owner             // of a creation
-	Slot       SlotChange          // the slot that it takes; the run item tells which one it gives up
-	Signal     *lane.SignalCommand // that it puts beside the run
-	Telling    *ToldEnd            // the end that it tells
-	Missing    []string            // calls of which ends have to be missing
-	Flow       *lane.FlowCheck     // what the flow of a run that is made has to be
-	Looked     *int64              // how many signals stand beside the run, where the change depends on it
+	Owners     []Owner             // for a creation
+	Slot       SlotChange          // the slot to take; the run item has the one to give up
+	Signal     *lane.SignalCommand // stored with the commit
+	Telling    *ToldEnd            // the notification that the commit records
+	Missing    []string            // calls that must still wait for ends
+	Flow       *lane.FlowCheck     // the required state of the flow, for a node's creation
+	Looked     *int64              // the number of signals on which the commit depends
 
-	WithoutSlot bool // repeated without the slot, because another run took it
+	WithoutSlot bool // repeated without the slot, which another run took
 
-	ID         string // of this very commit: a repetition has another one
-	ClaimToken string // of rows that are claimed from the beginning
+	ID         string // of this try: a repetition has its own
+	ClaimToken string // of delivery rows that are created claimed
 	Shards     Shards
-	FirstSent  Millis // when the row that a delivery request replaces was first published; 0: none was
+	FirstSent  Millis // first publication of the row that a delivery request replaces; 0: none
 }
 
-// Built are the writes of a commit and their content.
 type Built struct {
 	Writes []item.Write
 	Run    *Run
@@ -41,21 +40,20 @@ type Built struct {
 	ids    []string // of the log item's delivery rows
 
 	Slot  SlotChange
-	slots int // the index of the first write about slots: they come last
+	slots int // index of the first slot write; these are last
 
-	signal int // the index of the write of a signal; 0 for none
-	calls  int // the index of the first write about calls; behind them come those about slots
+	signal int // index of the signal's write; 0 for none
+	calls  int // index of the first call or flow write; before the slots
 }
 
-// Every commit begins with the run and the log item. Owners come next, in the order of the change, then payload and
-// output, then slots.
+// Every commit starts with the run and the log item, then owners in the order of the change, payload and output, and
+// slots at the end.
 const (
 	runWrite   = 0
 	firstOwner = 2
 )
 
-// Build makes the writes of one commit: run, log, owners, bulk, slots. It reads nothing; the result is sent again
-// unchanged.
+// Build returns the writes of one commit. It reads nothing, so the result can be sent again unchanged.
 func Build(c *Change) (*Built, error) {
 	b := &Built{}
 	bulk, err := b.addRun(c)
@@ -65,7 +63,7 @@ func Build(c *Change) (*Built, error) {
 	if err := b.addLog(c); err != nil {
 		return nil, err
 	}
-	if err := b.put(c, bulk); err != nil {
+	if err := b.addOwnersAndBulk(c, bulk); err != nil {
 		return nil, err
 	}
 	if c.Signal != nil {
@@ -80,18 +78,18 @@ func Build(c *Change) (*Built, error) {
 	return b, err
 }
 
-// addRun adds the run item after the change, and returns the separate items that its payload and its output need.
+// addRun adds the run item and returns the separate items for its payload and output.
 func (b *Built) addRun(c *Change) (bulk []Bulk, err error) {
 	run := Projected(c.Transition, c.Before)
 	if bulk, err = run.placeBulk(c.Transition); err != nil {
 		return nil, err
 	}
-	run.latestDelivery(c)
+	run.setLatestDelivery(c)
 	b.Slot = c.settleSlot(run)
 	if c.Signal != nil {
 		run.Signals = c.Signal.Signal.Number
 	}
-	c.mark(run)
+	c.setMarker(run)
 	if err := run.Marshal(); err != nil {
 		return nil, err
 	}
@@ -104,8 +102,8 @@ func (b *Built) addRun(c *Change) (bulk []Bulk, err error) {
 	return bulk, nil
 }
 
-// Projected is the item after a transition, except for payload, output, delivery and index attributes, which it takes
-// from before. before is nil for a creation.
+// Projected returns the item after a transition. Payload, output and counts come from before, nil for a creation; the
+// caller sets delivery and index attributes.
 func Projected(t *lane.Transition, before *Run) *Run {
 	run := t.Projected
 	r := &Run{
@@ -147,7 +145,6 @@ func Projected(t *lane.Transition, before *Run) *Run {
 	return r
 }
 
-// addLog adds the commit's log item.
 func (b *Built) addLog(c *Change) (err error) {
 	if b.Log, err = c.buildLog(); err != nil {
 		return err
@@ -161,7 +158,6 @@ func (b *Built) addLog(c *Change) (err error) {
 	return err
 }
 
-// buildLog makes the commit's log item with the delivery rows of its events.
 func (c *Change) buildLog() (*Log, error) {
 	events, err := encodeEvents(c.Transition)
 	if err != nil {
@@ -174,7 +170,7 @@ func (c *Change) buildLog() (*Log, error) {
 			continue
 		}
 		row := newDelivery(&request.Delivery, c, ToMillis(e.OccurredAt))
-		if c.FirstSent != 0 { // redeliveries grow apart from there
+		if c.FirstSent != 0 { // the distance of redeliveries grows from there
 			row.FirstSent = c.FirstSent
 		}
 		if row.State() == lane.OutboxPending && row.AvailableAt <= ToMillis(e.OccurredAt) {
@@ -202,8 +198,7 @@ func newDelivery(d *runlane.Delivery, c *Change, occurredAt Millis) Delivery {
 	return row
 }
 
-// put adds owners, payload and output.
-func (b *Built) put(c *Change, bulk []Bulk) error {
+func (b *Built) addOwnersAndBulk(c *Change, bulk []Bulk) error {
 	for _, owner := range c.Owners {
 		owner.Commit = c.ID
 		write, err := owner.write()
@@ -223,7 +218,6 @@ func (b *Built) put(c *Change, bulk []Bulk) error {
 	return nil
 }
 
-// addSignal adds the signal that the change puts beside the run.
 func (b *Built) addSignal(c *Change) error {
 	signal, err := NewSignal(c.Signal, c.ID)
 	if err != nil {
@@ -234,33 +228,32 @@ func (b *Built) addSignal(c *Change) error {
 	return err
 }
 
-// addCalls adds what the change tells, and the flow and the calls on which it depends.
+// addCalls adds the notification, and the checks of flow and calls.
 func (b *Built) addCalls(c *Change) {
 	b.calls = len(b.Writes)
 	if c.Telling != nil {
 		b.Writes = append(b.Writes, c.Telling.Ended.Told(), c.Telling.Call.Counted())
 	}
 	if c.Flow != nil {
-		b.Writes = append(b.Writes, open(c.Projected.Environment, c.Flow))
+		b.Writes = append(b.Writes, checkFlowOpen(c.Projected.Environment, c.Flow))
 	}
 	// A transaction has each item once.
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(c.Missing))) {
-		b.Writes = append(b.Writes, missing(c.Key(), ToMillis(c.Projected.CreatedAt), name))
+		b.Writes = append(b.Writes, checkMissing(c.Key(), ToMillis(c.Projected.CreatedAt), name))
 	}
 }
 
-// Refusal is what prevented a commit.
+// Refusal has the failed conditions of a commit.
 type Refusal struct {
 	lost   []item.Lost
-	slots  int // the index of the first write about slots
-	calls  int // and about calls
+	slots  int // index of the first slot write
+	calls  int // index of the first call or flow write
 	signal int
 }
 
-// Refusal is what prevented the commit.
 func (b *Built) Refusal(lost []item.Lost) *Refusal { return &Refusal{lost, b.slots, b.calls, b.signal} }
 
-// Counted reports a call that is whole although ends of it had to be missing, or a flow that takes no run.
+// Counted reports that a call is complete although ends had to be missing, or that the flow takes no run.
 func (r *Refusal) Counted() bool {
 	for _, l := range r.lost {
 		if l.Index >= r.calls && l.Index < r.slots {
@@ -270,7 +263,7 @@ func (r *Refusal) Counted() bool {
 	return false
 }
 
-// Signal is the signal that the commit did not expect; nil if there is none.
+// Signal is the unexpected signal that is stored; nil for none.
 func (r *Refusal) Signal() item.Item {
 	if r.signal == 0 {
 		return nil
@@ -278,11 +271,10 @@ func (r *Refusal) Signal() item.Item {
 	return item.OldOf(r.lost, r.signal)
 }
 
-// Run is the run item that the commit did not expect; nil if its condition held or there is no item.
+// Run is the unexpected run item; nil if its condition held or there is no item.
 func (r *Refusal) Run() item.Item { return item.OldOf(r.lost, runWrite) }
 
-// Owner is the item that the write of an owner found; failed tells that its condition did not hold, whether there is an
-// item or not.
+// Owner is the item that an owner's write met, nil for none. failed is whether its condition failed.
 func (r *Refusal) Owner(i int) (met item.Item, failed bool) {
 	for _, l := range r.lost {
 		if l.Index == firstOwner+i {
@@ -292,7 +284,7 @@ func (r *Refusal) Owner(i int) (met item.Item, failed bool) {
 	return nil, false
 }
 
-// OnlySlots reports that the conditions of slots alone failed.
+// OnlySlots reports that only conditions of slots failed.
 func (r *Refusal) OnlySlots() bool {
 	for _, l := range r.lost {
 		if l.Index < r.slots {
@@ -302,19 +294,18 @@ func (r *Refusal) OnlySlots() bool {
 	return true
 }
 
-// OnlyMarkerMoved reports that run, sequence and lease are as the change expects: only the marker moved meanwhile.
+// OnlyMarkerMoved reports that run, sequence, lease and signals are as expected, so only the marker has moved.
 func (c *Change) OnlyMarkerMoved(current item.Item) bool {
 	return c.Before != nil && SameRun(c.Transition, current) && item.Number(current["sq"]) == c.ExpectedSequence &&
 		(c.LeaseToken == "" || item.TextOf(current["lt"]) == c.LeaseToken) && !c.Mailed(current)
 }
 
-// Mailed reports a run with other mail than the change depends on.
+// Mailed reports that the number of signals is not the one on which the change depends.
 func (c *Change) Mailed(current item.Item) bool {
 	return c.Looked != nil && item.Number(current["mb"]) != *c.Looked
 }
 
-// requested is how many delivery rows the change brings.
-func (c *Change) requested() (n int) {
+func (c *Change) countRequests() (n int) {
 	for _, e := range c.Events {
 		if _, ok := e.Body.(*runlane.RunDeliveryRequested); ok {
 			n++
@@ -323,18 +314,17 @@ func (c *Change) requested() (n int) {
 	return n
 }
 
-// resumes reports a run whose wait ends and that has no delivery yet: it waits for a slot first.
+// resumes reports that the run's wait ends and the run has no delivery yet, because it waits for a slot.
 func (c *Change) resumes() bool {
 	_, last := c.Events[len(c.Events)-1].Body.(*runlane.RunResumed)
 	return last
 }
 
-// Replaces reports that the change brings a delivery row instead of the run's latest one.
+// Replaces reports that a new delivery row replaces the run's latest one.
 func (c *Change) Replaces() bool {
-	return c.Before != nil && c.Before.State() == runlane.StatusQueued && c.Before.DeliveryLog != 0 && c.requested() > 0
+	return c.Before != nil && c.Before.State() == runlane.StatusQueued && c.Before.DeliveryLog != 0 && c.countRequests() > 0
 }
 
-// Claims reports a transition that claims the run.
 func Claims(t *lane.Transition) bool {
 	for _, e := range t.Events {
 		if _, ok := e.Body.(*runlane.RunLeaseClaimed); ok {
@@ -344,7 +334,7 @@ func Claims(t *lane.Transition) bool {
 	return false
 }
 
-// Result is the commit as the caller gets it: exactly as reads will return it.
+// Result returns the commit exactly as reads will return it.
 func (b *Built) Result(c *Change) *lane.Commit {
 	out := &lane.Commit{Run: c.Projected, Untold: b.Run.Untold()}
 	for i, e := range c.Events {
@@ -367,7 +357,7 @@ func (b *Built) Result(c *Change) *lane.Commit {
 	return out
 }
 
-// AtRest is a copy of the transition in the form that is stored and returned. It shares nothing with the caller's.
+// AtRest copies the transition in the form that is stored and returned. It shares nothing with t.
 func AtRest(t *lane.Transition) *lane.Transition {
 	out := *t
 	out.Projected = lane.RunAtRest(t.Projected)

@@ -9,11 +9,11 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// maxOpenedBytes bounds the expanded size of stored bytes: four times the largest payload, and more than any commit's
-// events. Without it, a few kilobytes of an item could take all memory of the reader.
+// maxOpenedBytes limits decompressed bytes: four times the largest payload, and more than any commit's events. A few
+// kilobytes could expand to all of the memory.
 const maxOpenedBytes = 16 << 20
 
-// zstd's coders are safe for concurrent EncodeAll and DecodeAll; creating one costs more than using it.
+// zstd's coders are safe for concurrent EncodeAll and DecodeAll. Creating one costs more than using it.
 var (
 	zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(2), zstd.WithAllLitEntropyCompression(true))
@@ -50,14 +50,14 @@ func decompress(b []byte) ([]byte, error) {
 
 var errNotOneFrame = errors.New("they are not one frame")
 
-// oneFrame reports whether b is a single frame, which is all that compress writes. With many small frames the decoder
-// would copy its result for each of them: such an item takes minutes.
+// oneFrame reports whether b is a single frame, like all output of compress. For many small frames the decoder copies
+// its result once a frame, which takes minutes.
 func oneFrame(b []byte) bool {
 	var h zstd.Header
 	if err := h.Decode(b); err != nil || h.Skippable {
 		return false
 	}
-	const blockHeader, checksum, runOfOneByte = 3, 4, 1 // two lengths, and a type of block
+	const blockHeader, checksum, runOfOneByte = 3, 4, 1 // two lengths, and a block type
 	at := h.HeaderSize
 	for last := false; !last; {
 		if len(b)-at < blockHeader {

@@ -7,13 +7,12 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// cursorForm is a cursor's content: a hash of the request it belongs to and of the position, and the position.
 type cursorForm struct {
 	Hash string          `json:"c"`
 	At   json.RawMessage `json:"p"`
 }
 
-// SealCursor makes the cursor of a request. scope names everything that decides the order and the selection of results.
+// SealCursor returns a cursor. scope has everything that decides order and selection of the results.
 func SealCursor(scope string, position any) runlane.Cursor {
 	at, err := json.Marshal(position)
 	if err != nil {
@@ -26,10 +25,10 @@ func SealCursor(scope string, position any) runlane.Cursor {
 	return runlane.Cursor(base64.RawURLEncoding.EncodeToString(b))
 }
 
-// cursorHash reveals a cursor of another request, and one that was altered.
+// cursorHash detects altered cursors and cursors of other requests.
 func cursorHash(scope string, at json.RawMessage) string { return Hash(scope, string(at))[:16] }
 
-// OpenCursor reads a cursor of the same request into position; an empty one leaves it as it is.
+// OpenCursor decodes a cursor of the same request into position. An empty cursor changes nothing.
 func OpenCursor(c runlane.Cursor, scope string, position any) error {
 	if c == "" {
 		return nil

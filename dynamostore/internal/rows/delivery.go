@@ -10,7 +10,6 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// DeliveryRef is where a delivery row is.
 type DeliveryRef struct {
 	Key   lane.RunKey
 	First int64
@@ -21,8 +20,8 @@ func (r DeliveryRef) path(attribute string) string {
 	return fmt.Sprintf("#dl[%d].#%s", r.Index, attribute)
 }
 
-// TokenOf is the row's token with the run's sequence and marker as known when the row is claimed: a publisher that
-// marks the row later may move the marker only if both are unchanged.
+// TokenOf returns the claim token with the run's sequence, reservation and marker. A publisher may later move the
+// marker only if these are unchanged.
 func TokenOf(token string, r *Run) string {
 	return strings.Join(
 		[]string{
@@ -36,17 +35,17 @@ func TokenOf(token string, r *Run) string {
 	)
 }
 
-// ClaimedDelivery is a delivery row under a claim, with the run's state as known when it was claimed.
+// ClaimedDelivery is a claimed delivery row with the run's state as read for the claim.
 type ClaimedDelivery struct {
 	DeliveryRef
 	ID       string
 	token    string
 	Sequence int64
-	Reserved Millis // the end of the run's reservation; 0 for none
+	Reserved Millis // end of the run's reservation; 0 for none
 	Due      DueKey
 }
 
-// ParseClaim reads what TokenOf wrote. A token that TokenOf never wrote matches no row.
+// ParseClaim decodes what TokenOf returned. Any other token matches no row.
 func ParseClaim(e runlane.Environment, ref lane.OutboxRef) (ClaimedDelivery, bool) {
 	run, first, index, ok := ParseOutboxID(ref.ID)
 	parts := strings.Split(ref.ClaimToken, ":") // token, sequence, reservation, marker's partition (3) and time (2)
@@ -65,12 +64,11 @@ func ParseClaim(e runlane.Environment, ref lane.OutboxRef) (ClaimedDelivery, boo
 	}, err == nil && err2 == nil
 }
 
-// held is the condition that the row is still under the claim.
 func (r ClaimedDelivery) held() item.Condition {
 	return item.Condition{Text: r.path("ct") + " = :held", Values: item.Item{":held": item.Text(r.token)}}
 }
 
-// Of is the row in its log item; nil when it is not there.
+// Of returns the row in its log item, or nil.
 func (r DeliveryRef) Of(raw item.Item) (*Delivery, error) {
 	log := &Log{}
 	if err := Unmarshal(raw, log); err != nil {
@@ -82,7 +80,7 @@ func (r DeliveryRef) Of(raw item.Item) (*Delivery, error) {
 	return &log.Deliveries[r.Index], nil
 }
 
-// update changes the row. wrote tells from the current row whether the update was carried out, if its answer got lost.
+// update changes the row. wrote decides from the current row whether an update without an answer was carried out.
 func (r DeliveryRef) update(
 	expression string, values item.Item, c item.Condition, wrote func(now *Delivery) bool,
 ) *item.Update {
@@ -98,7 +96,7 @@ func (r DeliveryRef) update(
 	}
 }
 
-// Claim takes the row for a publisher, if it is unchanged since it was read.
+// Claim claims the row for a publisher, if it is as read.
 func (r DeliveryRef) Claim(row *Delivery, token string, until Millis) *item.Update {
 	unchanged := item.Condition{
 		Text: r.path("st") + " = :was", Values: item.Item{":was": item.Text(row.Status)},
@@ -107,7 +105,7 @@ func (r DeliveryRef) Claim(row *Delivery, token string, until Millis) *item.Upda
 		unchanged.Text += " AND " + r.path("ct") + " = :held"
 		unchanged.Values[":held"] = item.Text(row.Token)
 	}
-	if row.NextAt != 0 { // it may have been claimed and have failed again meanwhile
+	if row.NextAt != 0 { // it may have been claimed and failed again meanwhile
 		unchanged.Text += " AND " + r.path("nx") + " = :next"
 		unchanged.Values[":next"] = item.Num(int64(row.NextAt))
 	}
@@ -116,7 +114,7 @@ func (r DeliveryRef) Claim(row *Delivery, token string, until Millis) *item.Upda
 		unchanged, func(now *Delivery) bool { return now.Token == token })
 }
 
-// MarkPublished ends the claim: the wakeup was handed over.
+// MarkPublished ends the claim after the wakeup was published.
 func (r ClaimedDelivery) MarkPublished(at Millis) *item.Update {
 	return r.update(
 		"SET "+r.path("st")+" = :st, "+r.path("pa")+" = :at, "+r.path("pf")+" = if_not_exists("+r.path("pf")+", :at)"+
@@ -129,8 +127,7 @@ func (r ClaimedDelivery) MarkPublished(at Millis) *item.Update {
 	)
 }
 
-// MarkFailed ends the claim: the wakeup was not handed over. It is tried again at an instant; a dead-lettered one is
-// not.
+// MarkFailed ends the claim after a failure. at is the time of the next try, or of the dead letter.
 func (r ClaimedDelivery) MarkFailed(status lane.OutboxStatus, f *lane.OutboxFailure, at Millis) (*item.Update, error) {
 	meta, err := encodeTexts(f.Failure.Meta)
 	if err != nil {
@@ -158,7 +155,7 @@ func (r ClaimedDelivery) MarkFailed(status lane.OutboxStatus, f *lane.OutboxFail
 	), nil
 }
 
-// Requeue makes a dead-lettered row pending again. The token lets a repeated requeue recognize its own write.
+// Requeue makes a dead letter pending again. A repeated requeue recognizes its own write by the token.
 func (r DeliveryRef) Requeue(token string, at Millis) *item.Update {
 	dead := item.Condition{
 		Text:   r.path("st") + " = :dead",

@@ -7,7 +7,6 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// SequenceConflict is a lost race for a sequence.
 func SequenceConflict(t *lane.Transition, actual int64) error {
 	if actual == t.ExpectedSequence {
 		return Conflict(runlane.ConflictEventSequence, t.Projected.ID, "the id belongs to another run by now")
@@ -21,12 +20,12 @@ func SequenceConflict(t *lane.Transition, actual int64) error {
 	)
 }
 
-// LeaseLost is a write under a lease that another worker has now.
+// LeaseLost reports a write under a lease that another worker now has.
 func LeaseLost(key lane.RunKey) error {
 	return Conflict(runlane.ConflictLeaseOwnership, key.RunID, "the lease no longer belongs to this worker")
 }
 
-// NotFound says that there is no such run.
+// NotFound reports an unknown run.
 func NotFound(key lane.RunKey) error {
 	return &runlane.Error{
 		Code:    runlane.ErrRunNotFound,
@@ -36,19 +35,16 @@ func NotFound(key lane.RunKey) error {
 	}
 }
 
-// OwnerNotFound says that no run has the key.
 func OwnerNotFound() error {
 	return &runlane.Error{Code: runlane.ErrRunNotFound, Message: "no run owns this key"}
 }
 
-// Conflict is a lost race of a kind, about a run.
 func Conflict(kind runlane.ConflictKind, run runlane.RunID, format string, args ...any) *runlane.Error {
 	e := runlane.NewConflict(kind, fmt.Sprintf(format, args...))
 	e.RunID = run
 	return e
 }
 
-// ScheduleNotFound says that there is no such schedule.
 func ScheduleNotFound(key lane.ScheduleKey) error {
 	return &runlane.Error{
 		Code:    runlane.ErrScheduleNotFound,

@@ -11,8 +11,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Sort keys within the partition of a flow. The head changes, and each run of the flow depends on it, so that it is
-// small; a plan is written once a round.
+// Sort keys within a flow's partition. The head is small because each run of the flow checks it. Each round has one
+// plan, written once.
 const (
 	FlowHeadSK     = "head"
 	FlowPlanPrefix = "plan:"
@@ -23,7 +23,7 @@ type Flow struct {
 	PK       string `dynamodbav:"pk"`
 	SK       string `dynamodbav:"sk"`
 	Version  int64  `dynamodbav:"sq"`
-	Change   string `dynamodbav:"ci"` // the put that wrote it
+	Change   string `dynamodbav:"ci"` // ID of the put
 	Created  Millis `dynamodbav:"ca"`
 	Round    int    `dynamodbav:"rn"`
 	Closed   int    `dynamodbav:"cz"`
@@ -36,49 +36,42 @@ type Flow struct {
 	DoneP string `dynamodbav:"fp"`
 	DoneA string `dynamodbav:"fa"`
 
-	Raw item.Item `dynamodbav:"-"` // as stored
+	Raw item.Item `dynamodbav:"-"`
 }
 
-// FlowPlan is the graph of a flow in a round.
 type FlowPlan struct {
 	PK      string `dynamodbav:"pk"`
 	SK      string `dynamodbav:"sk"`
-	Version int64  `dynamodbav:"sq"` // that of the head with which it was written
+	Version int64  `dynamodbav:"sq"` // of the head written with it
 	Plan    []byte `dynamodbav:"pl"`
 }
 
-// FlowList is a list of flows: a kind of partitions of an index.
+// FlowList names a list of flows, which is a kind of index partition.
 type FlowList string
 
-// The lists. A flow is in flow-open exactly until it has finished, then in flow-over; in flow-tend while a tick has to
-// look at it.
+// An unfinished flow is in FlowsOpen, a finished one in FlowsOver. While a tick has to look at a flow, it is in
+// FlowsTend.
 const (
-	FlowsOpen FlowList = "flow-open" // of the index done, by id
-	FlowsOver FlowList = "flow-over" // of the index done, by when they finished
-	FlowsTend FlowList = "flow-tend" // of the index due, by when they are to be tended
+	FlowsOpen FlowList = "flow-open" // index done, by ID
+	FlowsOver FlowList = "flow-over" // index done, by finish
+	FlowsTend FlowList = "flow-tend" // index due, by the time of the next look
 )
 
-// Partition is a partition of the list.
 func (l FlowList) Partition(e runlane.Environment, shard int) string {
 	return e.Name() + ":" + string(l) + ":" + strconv.Itoa(shard)
 }
 
-// FlowPK is the partition key of a flow.
 func FlowPK(key lane.FlowKey) string { return key.Environment.Name() + ":flow:" + string(key.FlowID) }
 
-// ParseFlowPK is the inverse of FlowPK.
 func ParseFlowPK(pk string) runlane.FlowID {
 	_, id, _ := strings.Cut(pk, ":flow:")
 	return runlane.FlowID(id)
 }
 
-// FlowHead is the key of a flow's head.
 func FlowHead(key lane.FlowKey) item.Item { return item.Key(FlowPK(key), FlowHeadSK) }
 
-// FlowPlanSK is the sort key of the plan of a round.
 func FlowPlanSK(round int) string { return fmt.Sprintf("%s%010d", FlowPlanPrefix, round) }
 
-// NewFlow is the head that a command writes.
 func NewFlow(c *lane.FlowCommand, change string, shards Shards) *Flow {
 	f := &c.Flow
 	head := &Flow{
@@ -104,13 +97,12 @@ func NewFlow(c *lane.FlowCommand, change string, shards Shards) *Flow {
 	return head
 }
 
-// ReadFlow reads the head of a flow.
 func ReadFlow(raw item.Item) (*Flow, error) {
 	f := &Flow{Raw: raw}
 	return f, Unmarshal(raw, f)
 }
 
-// Record is the flow in the form of the contract, without its plan.
+// Record returns the flow as package lane defines it, without its plan.
 func (f *Flow) Record() *lane.FlowRecord {
 	return &lane.FlowRecord{
 		ID:         ParseFlowPK(f.PK),
@@ -124,13 +116,13 @@ func (f *Flow) Record() *lane.FlowRecord {
 	}
 }
 
-// Write is the part of a transaction that writes the head, on the version before it.
+// Write returns the write of the head. It depends on the write before.
 func (f *Flow) Write(before *Flow) (item.Write, error) {
 	raw, err := Marshal(f)
 	if before == nil || err != nil {
 		return item.Write{After: raw, Condition: item.Absent}, err
 	}
-	after := maps.Clone(before.Raw) // what this version does not know stays
+	after := maps.Clone(before.Raw) // keeps attributes of newer versions
 	for _, name := range flowAttributes {
 		delete(after, name)
 	}
@@ -138,35 +130,29 @@ func (f *Flow) Write(before *Flow) (item.Write, error) {
 	return item.Write{Before: before.Raw, After: after, Condition: before.Unchanged()}, nil
 }
 
-// flowAttributes may be absent.
 var flowAttributes = []string{"td", "ff", "st", AttrDueP, AttrDueA}
 
-// Unchanged is the condition that this flow is at its version. Its change is of one write of one flow, also where the id
-// had another flow before.
+// Unchanged requires the flow's last write, which is unique even if the ID had another flow before.
 func (f *Flow) Unchanged() item.Condition { return item.Equal("ci", item.Text(f.Change)) }
 
-// Wrote reports whether an item is this head.
 func (f *Flow) Wrote(now item.Item) bool { return item.TextOf(now["ci"]) == f.Change }
 
-// Proof shows that the head was written by its transaction.
 func (f *Flow) Proof() item.Proof {
 	return item.Proof{Operation: "settle flow", Pk: f.PK, Sk: f.SK, Values: item.Item{"ci": item.Text(f.Change)}}
 }
 
-// GoneProof shows that the head was removed.
 func (f *Flow) GoneProof() item.Proof {
 	return item.Proof{Operation: "settle flow", Pk: f.PK, Sk: f.SK, Values: item.Item{"ci": nil}}
 }
 
-// PutPlan is the part of a transaction that puts the plan of the flow's round. It needs no condition: every write of a
-// plan is beside one of the head, which has one.
+// PutPlan returns the write of the round's plan. The write of the head in the same transaction has the condition.
 func (f *Flow) PutPlan(plan []byte) (item.Write, error) {
 	raw, err := Marshal(&FlowPlan{PK: f.PK, SK: FlowPlanSK(f.Round), Version: f.Version, Plan: plan})
 	return item.Write{After: raw}, err
 }
 
-// open is the check of a run's creation that its flow takes it.
-func open(e runlane.Environment, c *lane.FlowCheck) item.Write {
+// checkFlowOpen checks that the flow still takes runs of the round.
+func checkFlowOpen(e runlane.Environment, c *lane.FlowCheck) item.Write {
 	return item.Write{
 		Before: FlowHead(lane.FlowKey{Environment: e, FlowID: c.FlowID}),
 		Condition: item.Equal("rn", item.Num(int64(c.Round))).And(
@@ -177,12 +163,12 @@ func open(e runlane.Environment, c *lane.FlowCheck) item.Write {
 	}
 }
 
-// Flow is the flow of which the run is a node.
+// Flow is the flow with this run as a node.
 func (r *Run) Flow() (id runlane.FlowID, is bool) {
 	return runlane.FlowID(r.SourceRun), r.SourceType == string(runlane.SourceFlow)
 }
 
-// InFlow reports a node of a flow that has not finished.
+// InFlow reports a node of an unfinished flow.
 func (r *Run) InFlow(flows map[runlane.FlowID]*Flow) bool {
 	id, is := r.Flow()
 	f := flows[id]

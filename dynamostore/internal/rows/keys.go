@@ -1,6 +1,5 @@
-// Package rows says how the items of the table are built: their keys, attributes and markers, what a run needs at an
-// instant given its delivery row, and which writes make up a commit. It is pure: it does no I/O, reads no clock and
-// uses no randomness; callers pass these in (docs/internals/layout.md).
+// Package rows builds the items of the table and the writes of a commit, and classifies what a run needs at an instant.
+// It is pure: callers pass in clock and randomness, and do the I/O (docs/internals/layout.md).
 package rows
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Names of the table's indexes, and of their keys.
+// Names of the indexes and of their keys.
 const (
 	IndexDue  = "due"
 	IndexDone = "done"
@@ -27,7 +26,7 @@ const (
 	AttrDoneA = "fa"
 )
 
-// Sort keys within a run's partition. 'kept:…' < 'log:…' < 'output' < 'payload' < 'run', so one query from 'payload' on
+// Sort keys within a run's partition: 'kept:…' < 'log:…' < 'output' < 'payload' < 'run'. One query from 'payload' on
 // reads payload and run.
 const (
 	RunSK     = "run"
@@ -38,34 +37,30 @@ const (
 	ShardsSK  = "shards"
 )
 
-// RunPK is the partition key of everything that belongs to a run.
+// RunPK is the partition key of a run and everything that belongs to it.
 func RunPK(key lane.RunKey) string {
 	return key.Environment.Name() + ":run:" + string(key.RunID)
 }
 
-// ParseRunPK is the inverse of RunPK: neither environments nor ids contain ':'.
+// ParseRunPK is the inverse of RunPK: neither environments nor IDs contain ':'.
 func ParseRunPK(pk string) (lane.RunKey, bool) {
 	environment, id, ok := strings.Cut(pk, ":run:")
 	return lane.RunKey{Environment: runlane.Environment(environment), RunID: runlane.RunID(id)}, ok
 }
 
-// LogSK is the sort key of the commit that begins with a sequence.
 func LogSK(firstSequence int64) string { return fmt.Sprintf("%s%010d", LogPrefix, firstSequence) }
 
-// IdempotencyPK is the partition key of the owner of an idempotency key.
 func IdempotencyPK(key lane.OwnerKey) string {
 	return key.Environment.Name() + ":idem:" + Hash(string(key.TaskID), key.Key)
 }
 
-// SingletonPK is the partition key of the owner of a singleton key.
 func SingletonPK(key lane.OwnerKey) string {
 	return key.Environment.Name() + ":single:" + Hash(string(key.TaskID), key.Key)
 }
 
-// ConfigPK is the partition key of the config items.
 func ConfigPK(e runlane.Environment) string { return e.Name() + ":config" }
 
-// Hash is SHA-256 over the length-prefixed parts, its first 32 hex digits.
+// Hash returns the first 32 hex digits of SHA-256 over the length-prefixed parts.
 func Hash(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {
@@ -77,12 +72,11 @@ func Hash(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))[:32]
 }
 
-// OutboxID names a delivery row: run, first sequence of its commit, index within the commit. Opaque to callers.
+// OutboxID names a delivery row by run, first sequence of its commit, and index. Callers treat it as opaque.
 func OutboxID(id runlane.RunID, firstSequence int64, index int) string {
 	return string(id) + ":" + strconv.FormatInt(firstSequence, 10) + ":" + strconv.Itoa(index)
 }
 
-// ParseOutboxID is the inverse of OutboxID.
 func ParseOutboxID(id string) (run runlane.RunID, firstSequence int64, index int, ok bool) {
 	parts := strings.Split(id, ":")
 	if len(parts) != 3 || parts[0] == "" {
@@ -93,15 +87,13 @@ func ParseOutboxID(id string) (run runlane.RunID, firstSequence int64, index int
 	return runlane.RunID(parts[0]), first, i, err1 == nil && err2 == nil && first > 0 && i >= 0
 }
 
-// eventID is the durable id of an event record.
 func eventID(id runlane.RunID, sequence int64) string {
 	return string(id) + "-" + strconv.FormatInt(sequence, 10)
 }
 
-// Millis are Unix milliseconds; 0 is the absent time.
+// Millis are Unix milliseconds; 0 is no time.
 type Millis int64
 
-// ToMillis is a time in its stored form.
 func ToMillis(t time.Time) Millis {
 	if t.IsZero() {
 		return 0
@@ -109,7 +101,6 @@ func ToMillis(t time.Time) Millis {
 	return Millis(t.UnixMilli())
 }
 
-// Time is the stored time, in UTC.
 func (m Millis) Time() time.Time {
 	if m == 0 {
 		return time.Time{}
@@ -117,7 +108,7 @@ func (m Millis) Time() time.Time {
 	return time.UnixMilli(int64(m)).UTC()
 }
 
-// ParseMillis reads a time out of a key that this package wrote.
+// ParseMillis parses a time of a key that this package wrote.
 func ParseMillis(digits string) Millis {
 	ms, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
@@ -126,7 +117,7 @@ func ParseMillis(digits string) Millis {
 	return Millis(ms)
 }
 
-// FarFuture is beyond every marker.
+// FarFuture is later than every marker.
 const FarFuture Millis = 9_999_999_999_999
 
 // LastKey is the last sort key of a moment.

@@ -13,42 +13,41 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// maxLogBytes bounds the events of one commit at rest.
 const maxLogBytes = 300 << 10
 
-// Log is one commit: its events, which never change, and the states of its delivery rows, which do.
+// Log is one commit: its events, which never change, and the states of its delivery rows.
 type Log struct {
 	PK         string     `dynamodbav:"pk"`
 	SK         string     `dynamodbav:"sk"`
 	Commit     string     `dynamodbav:"ci"`
-	Events     []byte     `dynamodbav:"ev"` // a JSON list of storedEvent, compressed where that saves a unit
+	Events     []byte     `dynamodbav:"ev"` // JSON list of storedEvent, compressed where that saves a unit
 	Deliveries []Delivery `dynamodbav:"dl,omitempty"`
-	// "1": a row is initially pending and due; for the stream filter
+	// "1" if a row starts pending and due, for the stream filter
 	Relay string `dynamodbav:"relay,omitempty"`
 }
 
-// Delivery is the state of an outbox row. The wakeup's content follows from the event and the run.
+// Delivery is the state of an outbox row. Event and run have the content of the wakeup.
 type Delivery struct {
 	Status      string            `dynamodbav:"st"`
-	AvailableAt Millis            `dynamodbav:"av"`           // as requested
-	RequestedAt Millis            `dynamodbav:"rq"`           //
-	NextAt      Millis            `dynamodbav:"nx,omitempty"` // of the next attempt, after a failure or a requeue
-	Group       string            `dynamodbav:"gr,omitempty"` // the concurrency key; none: the run id
+	AvailableAt Millis            `dynamodbav:"av"` // as requested
+	RequestedAt Millis            `dynamodbav:"rq"`
+	NextAt      Millis            `dynamodbav:"nx,omitempty"` // next try, after a failure or a requeue
+	Group       string            `dynamodbav:"gr,omitempty"` // concurrency key; none: the run ID
 	Trace       map[string]string `dynamodbav:"tc,omitempty"`
 	Token       string            `dynamodbav:"ct,omitempty"`
 	ClaimUntil  Millis            `dynamodbav:"cu,omitempty"`
 	Attempts    int               `dynamodbav:"at,omitempty"`
 	Published   Millis            `dynamodbav:"pa,omitempty"`
-	FirstSent   Millis            `dynamodbav:"pf,omitempty"` // the first publication since the run was last claimed
+	FirstSent   Millis            `dynamodbav:"pf,omitempty"` // first publication since the run was last claimed
 	FailureCode string            `dynamodbav:"fc,omitempty"`
 	Failure     string            `dynamodbav:"fm,omitempty"`
 	FailureMeta map[string]string `dynamodbav:"fx,omitempty"`
 	DeadAt      Millis            `dynamodbav:"dd,omitempty"`
-	// the requeue that revived it; a repeated one finds itself here
+	// ID of the last requeue, by which a repeated one recognizes itself
 	Requeued string `dynamodbav:"rd,omitempty"`
 }
 
-// due is the time from which a publisher may take the row.
+// due is when a publisher may take the row.
 func (d *Delivery) due() Millis {
 	switch lane.OutboxStatus(d.Status) {
 	case lane.OutboxClaimed:
@@ -58,10 +57,9 @@ func (d *Delivery) due() Millis {
 	}
 }
 
-// State is the status of the row.
 func (d *Delivery) State() lane.OutboxStatus { return lane.OutboxStatus(d.Status) }
 
-// Claimable reports whether the row may be claimed at t, if it is its run's latest.
+// Claimable reports whether the row may be claimed, if it is its run's latest.
 func (d *Delivery) Claimable(at Millis) bool {
 	switch d.State() {
 	case lane.OutboxPending, lane.OutboxFailed, lane.OutboxClaimed:
@@ -71,14 +69,14 @@ func (d *Delivery) Claimable(at Millis) bool {
 	}
 }
 
-// Redelivery distances: 10 minutes after the first publication, each later one twice as far, at most 6 hours.
+// Redelivery distances: 10 minutes after the first publication, then doubling, at most 6 hours.
 const (
 	RedeliverFirst = 10 * time.Minute
 	redeliverMost  = 6 * time.Hour
 )
 
-// RedeliverAt is when a published row that no claim followed is sent again. The distance grows with the time since the
-// first publication: 10 minutes from there, then 20 from the second publication, 40 from the third.
+// RedeliverAt is when an unclaimed published wakeup is sent again: 10 minutes after the first publication, 20 after the
+// second, 40 after the third.
 func (d *Delivery) RedeliverAt() Millis {
 	published := max(d.Published, d.AvailableAt)
 	first := d.FirstSent
@@ -89,7 +87,6 @@ func (d *Delivery) RedeliverAt() Millis {
 	return published + Millis(distance.Milliseconds())
 }
 
-// Message is the row in the form of the contract.
 func (d *Delivery) Message(key lane.RunKey, queue runlane.QueueName, id string) lane.OutboxMessage {
 	m := lane.OutboxMessage{
 		OutboxRef:   lane.OutboxRef{ID: id, ClaimToken: d.Token},
@@ -107,8 +104,8 @@ func (d *Delivery) Message(key lane.RunKey, queue runlane.QueueName, id string) 
 	return m
 }
 
-// storedEvent is an event as stored: the header in short, without what the key says, and the body as package runlane
-// writes it.
+// storedEvent is a stored event: the header without the fields that the key has, and the body as package runlane
+// encodes it.
 type storedEvent struct {
 	Type  runlane.EventType `json:"t"`
 	At    int64             `json:"o"`
@@ -127,7 +124,7 @@ func encodeEvents(t *lane.Transition) ([]byte, error) {
 		}
 		body := e.Body
 		if b, ok := body.(*runlane.RunDeliveryRequested); ok {
-			short := *b // environment, run and queue are the same as the run's
+			short := *b // environment, run and queue are the run's
 			short.Delivery.Environment, short.Delivery.RunID, short.Delivery.Queue = "", "", ""
 			body = &short
 		}
@@ -142,7 +139,7 @@ func encodeEvents(t *lane.Transition) ([]byte, error) {
 	if err != nil {
 		return nil, &runlane.Error{Code: runlane.ErrInternal, Message: "events do not marshal", Cause: err}
 	}
-	const others = 256 // keys, commit id and one delivery, roughly
+	const others = 256 // bytes of keys, commit ID and one delivery, roughly
 	if len(b) <= maxOpenedBytes && item.Units(len(b)+others) > 1 {
 		if small := compress(b); item.Units(len(small)+others) < item.Units(len(b)+others) {
 			b = small
@@ -178,7 +175,7 @@ func decodeEvents(b []byte) ([]storedEvent, error) {
 	return stored, nil
 }
 
-// Records are the events of a commit in the form of the contract, without payload and output.
+// Records decodes the events as package lane defines them, without payload and output.
 func (l *Log) Records(key lane.RunKey, queue runlane.QueueName, first int64) ([]runlane.EventRecord, error) {
 	stored, err := decodeEvents(l.Events)
 	if err != nil {
@@ -210,12 +207,11 @@ func (l *Log) Records(key lane.RunKey, queue runlane.QueueName, first int64) ([]
 	return records, nil
 }
 
-// proof shows that this commit was made, however late it is read.
+// proof shows that this commit was made, even much later.
 func (l *Log) proof() item.Proof {
 	return item.Proof{Operation: "settle commit", Pk: l.PK, Sk: l.SK, Values: item.Item{"ci": item.Text(l.Commit)}}
 }
 
-// First is the sequence of the commit's first event.
 func (l *Log) First() (int64, error) {
 	n, err := strconv.ParseInt(strings.TrimPrefix(l.SK, LogPrefix), 10, 64)
 	if err != nil {

@@ -115,7 +115,7 @@ func (c *commitCase) marker() (m Marker, ok bool) {
 	if c.claimed {
 		change.Initial.ClaimUntil = rowTime.Time().Add(30 * time.Second)
 	}
-	change.mark(c.after)
+	change.setMarker(c.after)
 	m, _, ok = c.after.Due().Parse()
 	return m, ok
 }

@@ -9,18 +9,17 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Owner gives a key to a run. It never expires by itself, because an active run's owner may not. It is resolved when a
-// caller wants the key: an owner whose run is failed, released by policy, past its time or gone is dead, and is
-// replaced by a write conditional on the dead owner as it was read.
+// Owner gives a key to a run. It never expires by itself, since an active run must keep its key. A caller that wants
+// the key replaces a dead owner: its run failed, released the key by policy, is past its retention, or is gone.
 type Owner struct {
 	PK          string        `dynamodbav:"pk"`
 	SK          string        `dynamodbav:"sk"`
 	Run         runlane.RunID `dynamodbav:"ru"`
 	PayloadHash string        `dynamodbav:"ph,omitempty"`
 	Retention   int64         `dynamodbav:"ir,omitempty"`
-	Commit      string        `dynamodbav:"ci,omitempty"` // that created the run; owners of older programs have none
+	Commit      string        `dynamodbav:"ci,omitempty"` // that created the run; none in items of older programs
 
-	Replaces item.Condition `dynamodbav:"-"` // on the dead owner that this one replaces; none: there is no owner
+	Replaces item.Condition `dynamodbav:"-"` // condition on the dead owner; empty: there is no owner
 }
 
 func (o Owner) write() (item.Write, error) {
@@ -32,8 +31,7 @@ func (o Owner) write() (item.Write, error) {
 	return m, err
 }
 
-// Unchanged is the condition that the owner is still this one. A run's id may be used again after the run was pruned
-// (computed ids, and ids that callers choose), and then names another owner; a commit's id is never used again.
+// Unchanged requires that this is still the owner. Run IDs can be used again after pruning; commit IDs are unique.
 func (o Owner) Unchanged() item.Condition {
 	if o.Commit != "" {
 		return item.Equal("ci", item.Text(o.Commit))
@@ -41,7 +39,7 @@ func (o Owner) Unchanged() item.Condition {
 	return item.Equal("ru", item.Text(string(o.Run))).And(item.Condition{Text: "attribute_not_exists(#ci)"})
 }
 
-// OwnersOf are the owner items of a run's keys, the idempotency key's first.
+// OwnersOf returns the owner items of a run's keys, the idempotency key's first.
 func OwnersOf(run *runlane.Run, payloadHash string) []Owner {
 	var owners []Owner
 	key := lane.OwnerKey{Environment: run.Environment, TaskID: run.TaskID}
@@ -60,7 +58,6 @@ func OwnersOf(run *runlane.Run, payloadHash string) []Owner {
 	return owners
 }
 
-// IsSingleton reports the owner of a singleton key.
 func IsSingleton(o Owner) bool { return strings.Contains(o.PK, ":single:") }
 
 // OwnerConflict is a lost race for a key, with the run that holds it.
@@ -71,20 +68,20 @@ func OwnerConflict(o Owner, holder runlane.RunID) error {
 	return Conflict(runlane.ConflictIdempotencyKey, holder, "a run owns the idempotency key")
 }
 
-// RunKey names the holder: an owner belongs to the environment that its key begins with.
+// RunKey is the key of the holder, in the environment of the owner's key.
 func (o Owner) RunKey() lane.RunKey {
 	environment, _, _ := strings.Cut(o.PK, ":")
 	return lane.RunKey{Environment: runlane.Environment(environment), RunID: o.Run}
 }
 
-// Holds is the retention matrix:
+// Holds reports whether the run still holds its key:
 //
 //	Run                                           Holds its keys
 //	active                                        yes
 //	succeeded or cancelled, key kept for a time   until creation plus that time
 //	finished otherwise                            no
 //
-// A run without the key is another run with the same id as the one that took the key.
+// A run without the key is a different run that uses the same ID.
 func (o Owner) Holds(run *Run, now time.Time) bool {
 	switch {
 	case !o.isKeyOf(run):

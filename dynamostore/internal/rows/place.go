@@ -8,10 +8,9 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Place says where the bytes of a payload or an output are, and in which form. The place is stored.
+// Place is where a payload or an output is stored, and in which form. It is part of the stored format.
 type Place int
 
-// The places of a payload or an output.
 const (
 	Nowhere      Place = iota
 	inline             // in the run item
@@ -20,13 +19,13 @@ const (
 	SeparateZstd       // in a separate item, compressed
 )
 
-// Separate reports a place in an item apart from the run.
+// Separate reports a place in an item of its own.
 func (p Place) Separate() bool { return p == Separate || p == SeparateZstd }
 
 func (p Place) compressed() bool { return p == inlineZstd || p == SeparateZstd }
 
-// place chooses the cheapest place for b when the run item has room for that many more bytes: raw in the run item,
-// compressed in it, or in a separate item, compressed when that saves a write unit.
+// place chooses the cheapest place for b: the run item if it has room bytes left, raw or compressed, else a separate
+// item, compressed if that saves a write unit.
 func place(b []byte, room int) (Place, []byte) {
 	if b == nil {
 		return Nowhere, nil
@@ -38,28 +37,27 @@ func place(b []byte, room int) (Place, []byte) {
 	if len(small) <= room {
 		return inlineZstd, small
 	}
-	return cheaper(b, small, separateKeys)
+	return compressIfCheaper(b, small, separateKeys)
 }
 
-const separateKeys = 128 // of a separate item, roughly
+const separateKeys = 128 // other bytes of a separate item, roughly
 
-// separate is the form of bytes in a separate item, whose other attributes have some size.
-func separate(b []byte, others int) (Place, []byte) {
+// placeSeparately chooses the form of b in a separate item with some other bytes.
+func placeSeparately(b []byte, others int) (Place, []byte) {
 	if item.Units(len(b)+others) == 1 {
 		return Separate, b
 	}
-	return cheaper(b, compress(b), others)
+	return compressIfCheaper(b, compress(b), others)
 }
 
-// cheaper compresses what saves a write unit.
-func cheaper(b, small []byte, others int) (Place, []byte) {
+func compressIfCheaper(b, small []byte, others int) (Place, []byte) {
 	if item.Units(len(small)+others) < item.Units(len(b)+others) {
 		return SeparateZstd, small
 	}
 	return Separate, b
 }
 
-// Open restores the bytes that were stored at a place.
+// Open returns the original bytes.
 func Open(p Place, b []byte) ([]byte, error) {
 	if p.compressed() {
 		return decompress(b)
@@ -67,17 +65,15 @@ func Open(p Place, b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// Bulk is a payload or an output in a separate item.
 type Bulk struct {
 	PK   string `dynamodbav:"pk"`
 	SK   string `dynamodbav:"sk"`
 	Body []byte `dynamodbav:"bo"`
 
-	Commit string `dynamodbav:"ci,omitempty"` // that wrote it; items of older programs have none
+	Commit string `dynamodbav:"ci,omitempty"` // that wrote it; none in items of older programs
 }
 
-// placeBulk puts payload (of a creation) and output (of a success) into the item, or returns the separate items that
-// they need.
+// placeBulk puts a creation's payload and a success's output into the run item, or returns separate items for them.
 func (r *Run) placeBulk(t *lane.Transition) (bulk []Bulk, err error) {
 	for _, e := range t.Events {
 		switch body := e.Body.(type) {
@@ -114,7 +110,7 @@ func (r *Run) placeBulk(t *lane.Transition) (bulk []Bulk, err error) {
 	return bulk, nil
 }
 
-// CheckPayload returns the error that a payload is too large for any item.
+// CheckPayload returns an error for a payload that no item can hold.
 func CheckPayload(run runlane.RunID, payload []byte) error {
 	if err := tooLarge("payload", "", len(payload), maxOpenedBytes, run); err != nil || len(payload) <= maxStoredBytes {
 		return err
@@ -122,7 +118,7 @@ func CheckPayload(run runlane.RunID, payload []byte) error {
 	return tooLarge("payload", " compressed", len(compress(payload)), maxStoredBytes, run)
 }
 
-// PutOutput is where an output goes and its bytes there, or the error that it is too large.
+// PutOutput returns the place of an output and the bytes to store, or an error if it is too large.
 func PutOutput(run runlane.RunID, output []byte) (Place, []byte, error) {
 	if err := tooLarge("output", "", len(output), maxOpenedBytes, run); err != nil {
 		return Nowhere, nil, err

@@ -9,12 +9,10 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// RecordPrefix begins the sort keys of what a run remembers. It sorts before 'log:', so that a run is read without it,
-// and pruning removes it with the rest.
+// RecordPrefix starts the sort keys of records. It sorts before 'log:', see CallPrefix.
 const RecordPrefix = "kept:"
 
-// Kept is a record beside a run. The run's creation is in its key: an id that is used again finds none of the records
-// of the run before.
+// Kept is a record of a run. The run's creation is in its key, so a new run under a used ID finds none.
 type Kept struct {
 	PK      string `dynamodbav:"pk"`
 	SK      string `dynamodbav:"sk"`
@@ -27,13 +25,12 @@ type Kept struct {
 	Result  []byte `dynamodbav:"bo,omitempty"`
 }
 
-// RecordSpan is the prefix of all records of one creation.
 func RecordSpan(createdAt Millis) string { return fmt.Sprintf("%s%013d:", RecordPrefix, createdAt) }
 
 // keptKeys is the size of a record without its result, roughly.
 const keptKeys = 200
 
-// NewKept is the item of a record. A result that no item can hold is an error.
+// NewKept returns the item of a record, or an error if no item can hold the result.
 func NewKept(c *lane.KeepCommand) (*Kept, error) {
 	r := &c.Record
 	k := &Kept{
@@ -51,18 +48,16 @@ func NewKept(c *lane.KeepCommand) (*Kept, error) {
 	if len(r.Result) > maxOpenedBytes {
 		return nil, c.TooLarge("", len(r.Result), maxOpenedBytes)
 	}
-	k.Place, k.Result = separate(r.Result, keptKeys)
+	k.Place, k.Result = placeSeparately(r.Result, keptKeys)
 	if len(k.Result) > maxStoredBytes {
 		return nil, c.TooLarge(" compressed", len(k.Result), maxStoredBytes)
 	}
 	return k, nil
 }
 
-// keptAttributes are all but the key.
 var keptAttributes = []string{"at", "kd", "an", "st", "ty", "pl", "bo"}
 
-// Put is the plain write of the record. Without replace it is conditional on there being none, with it on there being
-// none that was recorded later.
+// Put returns the plain write of the record. Without replace there must be no record; with it, no later one.
 func (k *Kept) Put(replace bool) (*item.Update, error) {
 	raw, err := Marshal(k)
 	if err != nil {
@@ -80,7 +75,7 @@ func (k *Kept) Put(replace bool) (*item.Update, error) {
 	}
 	u.Expression = "SET " + strings.Join(set, ", ")
 	if replace {
-		if len(remove) > 0 { // what the replaced record has and this one has not
+		if len(remove) > 0 { // attributes that only the replaced record has
 			u.Expression += " REMOVE " + strings.Join(remove, ", ")
 		}
 		u.Condition.Text += " OR #kd = :kd AND (#an < :an OR #an = :an AND #at <= :at)"
@@ -88,7 +83,6 @@ func (k *Kept) Put(replace bool) (*item.Update, error) {
 	return u, nil
 }
 
-// Record is the record in the form of the contract.
 func (k *Kept) Record() (*lane.StepRecord, error) {
 	result, err := Open(k.Place, k.Result)
 	if err != nil {

@@ -22,8 +22,8 @@ const (
 	MaxOutputBytes = 256 << 10
 )
 
-// Run is the projection as stored: short names, times in milliseconds, and what the store itself must know about the
-// run. An attribute that this version does not know stays: updates name only what they change.
+// Run is the stored projection, with the store's own attributes. Unknown attributes stay, since updates name only those
+// they change.
 type Run struct {
 	PK                string            `dynamodbav:"pk"`
 	SK                string            `dynamodbav:"sk"`
@@ -58,23 +58,23 @@ type Run struct {
 
 	FailureCode    string `dynamodbav:"fc,omitempty"`
 	FailureMessage string `dynamodbav:"fm,omitempty"` // at most failureStub bytes
-	FailureLog     int64  `dynamodbav:"fs,omitempty"` // the commit with the whole record, if the stub lacks part
+	FailureLog     int64  `dynamodbav:"fs,omitempty"` // the commit with the whole failure, if the stub lacks part
 
 	Payload      []byte `dynamodbav:"pl,omitempty"`
 	PayloadPlace Place  `dynamodbav:"pz,omitempty"`
 	Output       []byte `dynamodbav:"ou,omitempty"`
 	OutputPlace  Place  `dynamodbav:"oz,omitempty"`
 
-	Wait         string `dynamodbav:"wt,omitempty"` // what it waits for, see storedWait
-	WaitSequence int64  `dynamodbav:"ws,omitempty"` // of the event that began the wait: any later one ends it
+	Wait         string `dynamodbav:"wt,omitempty"` // a storedWait as JSON
+	WaitSequence int64  `dynamodbav:"ws,omitempty"` // sequence of the event that began the wait; any later event ends it
 
-	Calls int `dynamodbav:"cl,omitempty"` // 1 where it has called runs; changes without a sequence, under the lease
+	Calls int `dynamodbav:"cl,omitempty"` // 1 once it has called runs; set under the lease, keeps the sequence
 
-	Signals int64 `dynamodbav:"mb,omitempty"` // that stand beside it: counted without a sequence, by who puts them
+	Signals int64 `dynamodbav:"mb,omitempty"` // number of signals stored with the run; counting keeps the sequence
 
-	Slot int `dynamodbav:"sn,omitempty"` // the number of the slot that it has, plus 1; 0 for none
+	Slot int `dynamodbav:"sn,omitempty"` // slot number plus 1; 0 for none
 
-	DeliveryLog   int64 `dynamodbav:"ld,omitempty"` // the commit of the latest delivery; absent when superseded
+	DeliveryLog   int64 `dynamodbav:"ld,omitempty"` // commit of the latest delivery; absent when superseded
 	DeliveryIndex int   `dynamodbav:"li,omitempty"`
 
 	DueP  string `dynamodbav:"dp,omitempty"`
@@ -82,15 +82,14 @@ type Run struct {
 	DoneP string `dynamodbav:"fp,omitempty"`
 	DoneA string `dynamodbav:"fa,omitempty"`
 
-	Raw item.Item `dynamodbav:"-"` // as stored: updates are compared with it, and the meter weighs it
+	Raw item.Item `dynamodbav:"-"` // as stored: for updates and for the meter
 }
 
-// ListedAttributes are those that the index done has beside the keys: what a list shows of a finished run.
+// ListedAttributes are the projected attributes of the index done: a list shows them.
 func ListedAttributes() []string {
 	return []string{"tk", "qu", "ca", "ra", "na", "nf", "nt", "nl", "fc", "so", "sr", "ss", "sf"}
 }
 
-// UnmarshalRun reads a run item.
 func UnmarshalRun(raw item.Item) (*Run, error) {
 	r := &Run{}
 	if err := Unmarshal(raw, r); err != nil {
@@ -100,16 +99,14 @@ func UnmarshalRun(raw item.Item) (*Run, error) {
 	return r, nil
 }
 
-// Key names the run.
 func (r *Run) Key() lane.RunKey {
 	key, _ := ParseRunPK(r.PK)
 	return key
 }
 
-// State is the run's status.
 func (r *Run) State() runlane.Status { return runlane.Status(r.Status) }
 
-// DeliveryID names the latest delivery row, or is "".
+// DeliveryID is the ID of the latest delivery row, or "".
 func (r *Run) DeliveryID() string {
 	if r.DeliveryLog == 0 {
 		return ""
@@ -117,7 +114,7 @@ func (r *Run) DeliveryID() string {
 	return OutboxID(r.Key().RunID, r.DeliveryLog, r.DeliveryIndex)
 }
 
-// Projection is the projection without payload and output; of the failure it has what the item holds.
+// Projection returns the projection without payload and output, with the failure's stub.
 func (r *Run) Projection() *runlane.Run {
 	key := r.Key()
 	run := &runlane.Run{
@@ -154,10 +151,9 @@ func (r *Run) Projection() *runlane.Run {
 	return run.Clone()
 }
 
-// source is where the run comes from. One that was called has the name of its call, with its depth, where others have
-// their schedule, and the creation of the run that called where they have the time; a node of a flow has the flow's id,
-// round and name, and the creation of the flow; a repetition has the creation of the run that it repeats: the index
-// done shows these.
+// source decodes the run's source. sr, ss and sf depend on the type, since the index done projects them: a called run
+// has its caller, its call's name and depth, and the caller's creation; a node has its flow, round and name, and the
+// flow's creation; a repetition has the creation of the repeated run in sf.
 func (r *Run) source() runlane.Source {
 	s := runlane.Source{Type: runlane.SourceType(r.SourceType), RunID: runlane.RunID(r.SourceRun)}
 	switch s.Type {
@@ -178,14 +174,13 @@ func (r *Run) source() runlane.Source {
 	return s
 }
 
-// keepSource is the inverse of source.
 func (r *Run) keepSource(s *runlane.Source) {
 	r.SourceType, r.SourceRun = string(s.Type), string(s.RunID)
 	r.SourceSchedule, r.SourceFire = string(s.ScheduleID), ToMillis(s.FireTime)
 	switch s.Type {
 	case runlane.SourceCall:
 		r.SourceSchedule, r.SourceFire = s.Call, ToMillis(s.CreatedAt)
-		if s.Depth > 0 { // names of calls have no ':'
+		if s.Depth > 0 { // call names have no ':'
 			r.SourceSchedule += ":" + strconv.Itoa(s.Depth)
 		}
 	case runlane.SourceFlow:
@@ -193,11 +188,11 @@ func (r *Run) keepSource(s *runlane.Source) {
 		r.SourceSchedule = strconv.Itoa(s.Round) + ":" + s.Node
 	case runlane.SourceRerun, runlane.SourceManualRetry:
 		r.SourceFire = ToMillis(s.CreatedAt)
-	case runlane.SourceTrigger, runlane.SourceSchedule: // theirs stands above
+	case runlane.SourceTrigger, runlane.SourceSchedule: // set above
 	}
 }
 
-// keepFailure writes the stub of a failure that this commit brings, or carries over the earlier one.
+// keepFailure stores the stub of a new failure, or keeps the earlier one.
 func (r *Run) keepFailure(t *lane.Transition, before *Run) {
 	failure := t.Projected.Failure
 	if failure.IsZero() {
@@ -230,7 +225,6 @@ func clipBytes(s string, limit int) string {
 	return s[:cut]
 }
 
-// Marshal fills Raw.
 func (r *Run) Marshal() error {
 	raw, err := Marshal(r)
 	if err != nil {
@@ -246,14 +240,12 @@ func (r *Run) Marshal() error {
 	return nil
 }
 
-// StillFinished is the condition that the finished run is still this one.
 func (r *Run) StillFinished() item.Condition {
 	return item.Equal("sq", item.Num(r.Sequence)).And(item.Equal(AttrDoneA, item.Text(r.DoneA)))
 }
 
-// Detach makes the run item no longer announce a payload and an output in separate items, which are removed before the
-// run item: readers then find none, instead of waiting for them. It is nil if nothing is announced, and changes nothing
-// if the item is another run's by then.
+// Detach removes the places of payload and output in separate items, or is nil. Pruning removes these items before the
+// run item, and readers would wait for them. It changes nothing if the item is another run's by then.
 func (r *Run) Detach() *item.Update {
 	var gone []string
 	if r.OutputPlace.Separate() {
@@ -273,8 +265,8 @@ func (r *Run) Detach() *item.Update {
 	}
 }
 
-// AsRead is the condition that a part of the run is still the one that was read: by the commit that wrote it, or by the
-// time of a note. Payloads and outputs of older programs have neither.
+// AsRead requires a part of the run as read: by its commit, or by a note's time. Payloads and outputs of older programs
+// have neither.
 func AsRead(part item.Item) item.Condition {
 	if commit, ok := part["ci"]; ok {
 		return item.Equal("ci", commit)
@@ -285,19 +277,18 @@ func AsRead(part item.Item) item.Condition {
 	return item.Condition{}
 }
 
-// SameRun reports that the item is of the run that the transition changes. Once that run is pruned, another may have
-// its id, and be at the same sequence under the same marker; it was created at another instant.
+// SameRun reports that the item is the transition's run. After pruning another run can have the same ID, sequence and
+// marker, but not the same creation.
 func SameRun(t *lane.Transition, current item.Item) bool {
 	return item.Number(current["ca"]) == int64(ToMillis(t.Projected.CreatedAt))
 }
 
-// ExpectedBy reports that this is the run that the transition changes, at the expected sequence.
 func (r *Run) ExpectedBy(t *lane.Transition) bool {
 	return r.Sequence == t.ExpectedSequence && r.CreatedAt == ToMillis(t.Projected.CreatedAt)
 }
 
-// expected is the condition on an existing run: its sequence and creation, the owner's token, and the marker as read,
-// because an inspection moves the marker without changing the sequence.
+// expected is the condition on an existing run: sequence, creation, lease, and the marker, which an inspection moves
+// without a sequence.
 func (c *Change) expected() item.Condition {
 	cond := item.Equal("sq", item.Num(c.ExpectedSequence)).And(
 		item.Equal("ca", item.Num(int64(ToMillis(c.Projected.CreatedAt)))),
@@ -308,16 +299,16 @@ func (c *Change) expected() item.Condition {
 	if c.Looked != nil {
 		cond = cond.And(Mailed(*c.Looked))
 	}
-	// A cancellation is told to those that are called, so that the end of a run without a known call depends on there
-	// being none. Once called, a run stays so.
+	// A cancelled run has to notify the runs it called, so the end of a run without known calls depends on there being
+	// none. Calls are never removed.
 	if c.Projected.Status.Terminal() && c.Before.Calls == 0 {
 		cond = cond.And(item.Condition{Text: "attribute_not_exists(#cl)"})
 	}
 	return cond.And(item.Equal(AttrDueP, item.Text(c.Before.DueP)), item.Equal(AttrDueA, item.Text(c.Before.DueA)))
 }
 
-// settleSlot decides which slot the run names after the commit, and what happens to the slot that it named before. The
-// run item decides this, whatever the queue's policy is by now.
+// settleSlot sets the run's slot and decides what happens to its earlier slot, by the run item, not by the queue's
+// current policy.
 func (c *Change) settleSlot(run *Run) SlotChange {
 	switch {
 	case c.Slot.Put != nil:
@@ -336,13 +327,13 @@ func (c *Change) settleSlot(run *Run) SlotChange {
 	}
 }
 
-// latestDelivery names the row that may be claimed. A later request, the end of the run's wait, a claim of the run and
-// its end supersede it; while a run waits for a slot, no row may be claimed.
-func (r *Run) latestDelivery(c *Change) {
-	switch rows := c.requested(); {
+// setLatestDelivery sets the row that may be claimed. A later request, a claim, the end of a wait and the end of the
+// run supersede it. A run that waits for a slot has none.
+func (r *Run) setLatestDelivery(c *Change) {
+	switch rows := c.countRequests(); {
 	case rows > 0:
 		r.DeliveryLog, r.DeliveryIndex = c.ExpectedSequence+1, rows-1
-	case c.resumes(): // the earlier one is for the time that the run waited for
+	case c.resumes(): // the earlier one is for the time it waited for
 		r.DeliveryLog, r.DeliveryIndex = 0, 0
 	case c.Before != nil && (r.State() == runlane.StatusQueued || r.State() == runlane.StatusScheduled):
 		r.DeliveryLog, r.DeliveryIndex = c.Before.DeliveryLog, c.Before.DeliveryIndex
@@ -353,7 +344,6 @@ func (r *Run) latestDelivery(c *Change) {
 	}
 }
 
-// retention is what storedRetention stored.
 func retention(ms int64) runlane.KeyRetention {
 	if ms < 0 {
 		return runlane.KeyRetention{WhileActive: true}
@@ -361,7 +351,7 @@ func retention(ms int64) runlane.KeyRetention {
 	return runlane.KeyRetention{TTL: time.Duration(ms) * time.Millisecond}
 }
 
-// storedRetention is how long a key is kept, in milliseconds; -1 while its run is active.
+// storedRetention returns milliseconds; -1 means while the run is active.
 func storedRetention(k runlane.KeyRetention) int64 {
 	if k.WhileActive {
 		return -1

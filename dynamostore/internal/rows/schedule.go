@@ -13,8 +13,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// OccurrenceKept is how long an occurrence can be listed after it was claimed. Then TTL removes it; the record's last
-// fire still tells which occurrences never fire again.
+// OccurrenceKept is how long an occurrence is listed after its claim. Then TTL removes it. The record's last fire still
+// prevents old occurrences from firing again.
 const OccurrenceKept = 40 * 24 * time.Hour
 
 // Schedule is a schedule's record. Its version is its sequence: a change depends on the version that it read.
@@ -22,7 +22,7 @@ type Schedule struct {
 	PK            string        `dynamodbav:"pk"`
 	SK            string        `dynamodbav:"sk"`
 	Version       int64         `dynamodbav:"sq"`
-	Change        string        `dynamodbav:"ci"` // the put that wrote it, by which a repeated put recognizes itself
+	Change        string        `dynamodbav:"ci"` // ID of the put, by which a repeated put recognizes itself
 	Definition    string        `dynamodbav:"dh,omitempty"`
 	RegisteredAt  Millis        `dynamodbav:"rg,omitempty"`
 	LastEvaluated Millis        `dynamodbav:"ev,omitempty"`
@@ -34,16 +34,14 @@ type Schedule struct {
 
 	ManualRuns []runlane.RunID `dynamodbav:"mr,omitempty"`
 
-	raw item.Item // as it is stored
+	raw item.Item
 }
 
-// scheduleAttributes are what a put sets or removes. An attribute that this version does not know stays.
+// scheduleAttributes are the attributes that a put sets or removes. Unknown ones stay.
 var scheduleAttributes = []string{"sq", "ci", "dh", "rg", "ev", "lf", "lr", "pf", "pa", "pr", "mr"}
 
-// SchedulePK is the partition key of the schedules.
 func SchedulePK(e runlane.Environment) string { return e.Name() + ":schedule" }
 
-// NewScheduleItem is the item that a put of the record writes.
 func NewScheduleItem(e runlane.Environment, r *runlane.ScheduleRecord, change string) Schedule {
 	return Schedule{
 		PK:            SchedulePK(e),
@@ -62,7 +60,6 @@ func NewScheduleItem(e runlane.Environment, r *runlane.ScheduleRecord, change st
 	}
 }
 
-// UnmarshalSchedule reads a schedule's item.
 func UnmarshalSchedule(raw item.Item) (*Schedule, error) {
 	s := &Schedule{}
 	if err := Unmarshal(raw, s); err != nil {
@@ -72,7 +69,6 @@ func UnmarshalSchedule(raw item.Item) (*Schedule, error) {
 	return s, nil
 }
 
-// Record is the schedule in the form of the contract.
 func (s *Schedule) Record() runlane.ScheduleRecord {
 	return runlane.ScheduleRecord{
 		ID:             runlane.ScheduleID(s.SK),
@@ -89,8 +85,7 @@ func (s *Schedule) Record() runlane.ScheduleRecord {
 	}
 }
 
-// unchanged is the condition that the record has not changed since the version was read and that the write does not
-// move its last fire back.
+// unchanged requires the version that was read, and a last fire that does not move back.
 func (s *Schedule) unchanged() item.Condition {
 	if s.Version == 1 {
 		return item.Condition{Text: "attribute_not_exists(#pk)"}
@@ -101,7 +96,7 @@ func (s *Schedule) unchanged() item.Condition {
 	}
 }
 
-// replacement is the update that makes raw the stored item, except for attributes that this version does not know.
+// replacement returns the update that stores raw and keeps unknown attributes.
 func replacement(raw item.Item) (expression string, values item.Item) {
 	var set, remove []string
 	values = item.Item{}
@@ -120,7 +115,6 @@ func replacement(raw item.Item) (expression string, values item.Item) {
 	return expression, values
 }
 
-// Put is the plain write of the record.
 func (s *Schedule) Put() (*item.Update, error) {
 	raw, err := Marshal(s)
 	if err != nil {
@@ -136,7 +130,7 @@ func (s *Schedule) Put() (*item.Update, error) {
 	}, nil
 }
 
-// Fired is the record after an occurrence that is later than its last fire. A skip leaves the last run as it is.
+// Fired returns the write of the record after a later occurrence. A skip keeps the last run.
 func (s *Schedule) Fired(fire Millis, runs []runlane.RunID) item.Write {
 	after := maps.Clone(s.raw)
 	after["sq"], after["lf"] = item.Num(s.Version+1), item.Num(int64(fire))
@@ -146,37 +140,33 @@ func (s *Schedule) Fired(fire Millis, runs []runlane.RunID) item.Write {
 	return item.Write{Before: s.raw, After: after, Condition: item.Equal("sq", item.Num(s.Version))}
 }
 
-// Statuses of an occurrence.
 const (
 	OccurrenceClaimed   = "claimed"
 	occurrenceCompleted = "completed"
 )
 
-// Occurrence is one fire time of a schedule: under a claim, or with its outcome.
+// Occurrence is one fire time of a schedule: claimed, or completed.
 type Occurrence struct {
 	PK         string             `dynamodbav:"pk"`
 	SK         string             `dynamodbav:"sk"`
 	Status     string             `dynamodbav:"st"`
-	Token      string             `dynamodbav:"ct"` // stays after completion: a repeated completion finds itself here
+	Token      string             `dynamodbav:"ct"` // stays after completion, so a repeated completion recognizes itself
 	ClaimUntil Millis             `dynamodbav:"cu,omitempty"`
 	Runs       []runlane.RunID    `dynamodbav:"rs,omitempty"`
 	Skipped    runlane.SkipReason `dynamodbav:"wy,omitempty"`
-	First      Millis             `dynamodbav:"f1,omitempty"` // of several that were skipped together
+	First      Millis             `dynamodbav:"f1,omitempty"` // of several skipped together
 	Count      int                `dynamodbav:"cn,omitempty"`
-	Expires    int64              `dynamodbav:"xt"` // seconds: when DynamoDB may remove it
+	Expires    int64              `dynamodbav:"xt"` // Unix seconds, for TTL
 
-	raw item.Item // as it is stored
+	raw item.Item
 }
 
-// OccurrencePK is the partition key of the occurrences of a schedule.
 func OccurrencePK(key lane.ScheduleKey) string {
 	return key.Environment.Name() + ":sched:" + string(key.ScheduleID)
 }
 
-// OccurrenceSK is the sort key of a fire time.
 func OccurrenceSK(fire Millis) string { return fmt.Sprintf("%013d", fire) }
 
-// UnmarshalOccurrence reads an occurrence's item.
 func UnmarshalOccurrence(raw item.Item) (*Occurrence, error) {
 	o := &Occurrence{}
 	if err := Unmarshal(raw, o); err != nil {
@@ -186,9 +176,9 @@ func UnmarshalOccurrence(raw item.Item) (*Occurrence, error) {
 	return o, nil
 }
 
-// ClaimOccurrence takes a fire time that is neither completed nor under a claim that counts at an instant.
+// ClaimOccurrence claims a fire time that is neither completed nor under a claim that still counts.
 func ClaimOccurrence(c *lane.ClaimOccurrenceCommand, token string, kept time.Time) *item.Update {
-	// A completed occurrence has no end of a claim.
+	// A completed occurrence has no claim end.
 	free := item.Condition{
 		Text:   "attribute_not_exists(#pk) OR #cu <= :at",
 		Values: item.Item{":at": item.Num(int64(ToMillis(c.At)))},
@@ -211,18 +201,16 @@ func ClaimOccurrence(c *lane.ClaimOccurrenceCommand, token string, kept time.Tim
 	}
 }
 
-// Fire is the fire time.
 func (o *Occurrence) Fire() Millis { return ParseMillis(o.SK) }
 
-// Completed reports an occurrence with a result.
 func (o *Occurrence) Completed() bool { return o.Status == occurrenceCompleted }
 
-// Listed reports that a list shows the occurrence: it is complete, and not expired.
+// Listed reports an occurrence that lists show: completed, and not expired.
 func (o *Occurrence) Listed(now time.Time) bool {
 	return o.Completed() && now.Before(time.Unix(o.Expires, 0))
 }
 
-// Outcome is the occurrence in the form of lists.
+// Outcome returns the occurrence as lists show it.
 func (o *Occurrence) Outcome(id runlane.ScheduleID) runlane.Occurrence {
 	shown := runlane.Occurrence{
 		ScheduleID: id,
@@ -237,7 +225,7 @@ func (o *Occurrence) Outcome(id runlane.ScheduleID) runlane.Occurrence {
 	return shown
 }
 
-// CompletedBy tells that a completion has happened already, or why it cannot. The occurrence may be nil.
+// CompletedBy reports whether this completion already happened, and an error if it cannot. o may be nil.
 func (o *Occurrence) CompletedBy(c *lane.CompleteOccurrenceCommand) (done bool, err error) {
 	switch {
 	case o == nil || o.Token != c.Token:
@@ -255,7 +243,6 @@ func (o *Occurrence) CompletedBy(c *lane.CompleteOccurrenceCommand) (done bool, 
 	}
 }
 
-// Completion is the occurrence after its completion, under the claim that was read.
 func (o *Occurrence) Completion(c *lane.CompleteOccurrenceCommand) (item.Write, error) {
 	after := maps.Clone(o.raw)
 	delete(after, "cu")
@@ -276,7 +263,6 @@ func (o *Occurrence) Completion(c *lane.CompleteOccurrenceCommand) (item.Write, 
 	return item.Write{Before: o.raw, After: after, Condition: claimed}, nil
 }
 
-// CompleteAlone is a completion that moves nothing in the record.
 func (o *Occurrence) CompleteAlone(completion *item.Write, token string) *item.Update {
 	expression, values := completion.Change()
 	return &item.Update{
@@ -291,7 +277,7 @@ func (o *Occurrence) CompleteAlone(completion *item.Write, token string) *item.U
 	}
 }
 
-// CompletionProof is what the occurrence has after this completion and after no other.
+// CompletionProof matches the occurrence after this completion only.
 func (o *Occurrence) CompletionProof(completion item.Write) item.Proof {
 	values := item.Item{}
 	for _, name := range []string{"st", "ct", "rs", "wy", "f1", "cn"} {
@@ -300,7 +286,6 @@ func (o *Occurrence) CompletionProof(completion item.Write) item.Proof {
 	return item.Proof{Operation: "settle occurrence", Pk: o.PK, Sk: o.SK, Values: values}
 }
 
-// MalformedSchedule is a command about a schedule that contradicts the contract.
 func MalformedSchedule(cause error, format string, args ...any) error {
 	return &runlane.Error{Code: runlane.ErrContractViolation, Message: fmt.Sprintf(format, args...), Cause: cause}
 }

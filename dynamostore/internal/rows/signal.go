@@ -8,11 +8,9 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// SignalPrefix begins the sort keys of what was sent to a run. It sorts before 'log:', so that a run is read without
-// it, and pruning removes it with the rest.
+// SignalPrefix starts the sort keys of signals. It sorts before 'log:', see CallPrefix.
 const SignalPrefix = "inbox:"
 
-// Signal is a signal beside a run.
 type Signal struct {
 	PK     string `dynamodbav:"pk"`
 	SK     string `dynamodbav:"sk"`
@@ -20,16 +18,15 @@ type Signal struct {
 	At     Millis `dynamodbav:"at"`
 	Place  Place  `dynamodbav:"pl,omitempty"`
 	Body   []byte `dynamodbav:"bo,omitempty"`
-	Commit string `dynamodbav:"ci"` // that put it
+	Commit string `dynamodbav:"ci"` // of the put
 }
 
-// InboxSpan is the prefix of all signals of a name, which holds no ':'.
+// InboxSpan is the key prefix of all signals of a name. Names have no ':'.
 func InboxSpan(name string) string { return SignalPrefix + name + ":" }
 
 // signalKeys is the size of a signal without its body, roughly.
 const signalKeys = 250
 
-// NewSignal is the item of a signal. A body that no item can hold is an error.
 func NewSignal(c *lane.SignalCommand, commit string) (*Signal, error) {
 	s := &Signal{
 		PK:     RunPK(c.RunKey),
@@ -42,25 +39,22 @@ func NewSignal(c *lane.SignalCommand, commit string) (*Signal, error) {
 		return nil, err
 	}
 	if len(c.Signal.Body) > 0 {
-		s.Place, s.Body = separate(c.Signal.Body, signalKeys)
+		s.Place, s.Body = placeSeparately(c.Signal.Body, signalKeys)
 	}
 	return s, tooLarge("signal", " compressed", len(s.Body), maxStoredBytes, c.RunID)
 }
 
-// Put is the signal's part of a transaction.
 func (s *Signal) Put() (item.Write, error) {
 	raw, err := Marshal(s)
 	return item.Write{After: raw, Condition: item.Absent}, err
 }
 
-// Proof shows that the signal was put by its transaction.
 func (s *Signal) Proof() item.Proof {
 	return item.Proof{
 		Operation: "settle signal", Pk: s.PK, Sk: s.SK, Values: item.Item{"ci": item.Text(s.Commit)},
 	}
 }
 
-// ReadSignal reads the item of a signal.
 func ReadSignal(raw item.Item, bodies bool) (*lane.Signal, error) {
 	var s Signal
 	if err := Unmarshal(raw, &s); err != nil {
@@ -75,7 +69,7 @@ func ReadSignal(raw item.Item, bodies bool) (*lane.Signal, error) {
 	return out, err
 }
 
-// Mailed is the condition that a run has as many signals as were read.
+// Mailed requires the number of signals as read.
 func Mailed(count int64) item.Condition {
 	if count == 0 {
 		return item.Condition{Text: "attribute_not_exists(#mb)"}
@@ -83,8 +77,8 @@ func Mailed(count int64) item.Condition {
 	return item.Equal("mb", item.Num(count))
 }
 
-// Count is the part of a transaction that counts a signal on an active run, which it resumes not: no wait is in force,
-// or the one that was read. The sequence stays, so the run's owner is not disturbed.
+// Count returns the write that counts a signal which resumes nothing: the run is active, and began no wait since it was
+// read. The sequence stays, so the run's owner is not disturbed.
 func (r *Run) Count(c *lane.SignalCommand) item.Write {
 	after := maps.Clone(r.Raw)
 	after["mb"] = item.Num(c.Count + 1)

@@ -8,8 +8,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Task is a task's definition, written whole: an item has every attribute that its writer knew, also those that are
-// zero. One that was added since is absent and reads as zero. Durations are nanoseconds.
+// Task is a task's definition, stored whole, with its zero values. Attributes that its writer did not know read as
+// zero. Durations are nanoseconds.
 type Task struct {
 	PK              string            `dynamodbav:"pk"`
 	SK              string            `dynamodbav:"sk"`
@@ -28,14 +28,12 @@ type Task struct {
 	Version         int               `dynamodbav:"cv"`
 }
 
-// taskChange sets all of them. An attribute that this version does not know stays.
+// taskChange sets every attribute. Unknown ones stay.
 const taskChange = "SET #qn = :qn, #qc = :qc, #qd = :qd, #it = :it, #kc = :kc, #ki = :ki, #ks = :ks, #ma = :ma, #bo " +
 	"= :bo, #to = :to, #em = :em, #sa = :sa, #cv = :cv"
 
-// TaskPK is the partition key of the tasks.
 func TaskPK(e runlane.Environment) string { return e.Name() + ":task" }
 
-// NewTaskItem is the item of a definition.
 func NewTaskItem(e runlane.Environment, r *lane.TaskRecord) Task {
 	return Task{
 		PK:              TaskPK(e),
@@ -56,7 +54,6 @@ func NewTaskItem(e runlane.Environment, r *lane.TaskRecord) Task {
 	}
 }
 
-// Put is the plain write of the definition.
 func (i *Task) Put() (*item.Update, error) {
 	raw, err := Marshal(i)
 	if err != nil {
@@ -71,7 +68,6 @@ func (i *Task) Put() (*item.Update, error) {
 	return &item.Update{Key: item.KeyOf(raw), Expression: taskChange, Values: values}, nil
 }
 
-// Record is the definition in the form of the contract.
 func (i *Task) Record() lane.TaskRecord {
 	return lane.TaskRecord{
 		ID:             runlane.TaskID(i.SK),
@@ -91,11 +87,9 @@ func (i *Task) Record() lane.TaskRecord {
 	}
 }
 
-// ProgressSK is the sort key of a run's progress note.
 const ProgressSK = "note"
 
-// Progress is the last note of a run, beside its history. It sorts before what is read with a run, and before the run
-// item, like everything that pruning removes first.
+// Progress is the last progress note of a run. It sorts before the payload: reading a run does not read it.
 type Progress struct {
 	PK      string `dynamodbav:"pk"`
 	SK      string `dynamodbav:"sk"`
@@ -104,7 +98,7 @@ type Progress struct {
 	Note    string `dynamodbav:"nt"`
 }
 
-// ProgressWrites are the note, and a check of the lease under which it is written. They do not overwrite a later note.
+// ProgressWrites returns the note and a check of the lease. It does not overwrite a later note.
 func ProgressWrites(key lane.RunKey, leaseToken string, p runlane.Progress) ([]item.Write, error) {
 	note, err := Marshal(Progress{PK: RunPK(key), SK: ProgressSK, At: ToMillis(p.At), Attempt: p.Attempt, Note: p.Note})
 	if err != nil {

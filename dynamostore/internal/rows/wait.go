@@ -6,27 +6,26 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// storedWait is a wait in few bytes: at most 250 on the run item, which has room for them because a run that waits has
-// neither a lease nor a failure. Schemas come on top, at most runlane.MaxWaitSchemaBytes.
+// storedWait is a wait in at most 250 bytes: a waiting run has room for them, without a lease or a failure. Schemas add
+// at most runlane.MaxWaitSchemaBytes.
 type storedWait struct {
 	For    []runlane.WaitingFor `json:"f"`
 	Names  []string             `json:"n,omitempty"`
 	All    bool                 `json:"a,omitempty"`
 	Need   int                  `json:"d,omitempty"`
 	Until  Millis               `json:"u,omitempty"`
-	Prompt string               `json:"p,omitempty"` // of several questions it is the first, and not here
+	Prompt string               `json:"p,omitempty"` // empty with Asks: then it is the first question's
 	Asks   []storedQuestion     `json:"q,omitempty"`
 
 	Schemas map[string]json.RawMessage `json:"s,omitempty"`
 }
 
-// storedQuestion is a question of several.
 type storedQuestion struct {
 	Name   string `json:"n,omitempty"`
 	Prompt string `json:"p"`
 }
 
-// shortKinds are the kinds as they are stored; one that is not in it is stored in full.
+// shortKinds are the stored forms of kinds. Other kinds are stored in full.
 var shortKinds = map[runlane.WaitingFor]runlane.WaitingFor{
 	runlane.WaitingSignal:   "s",
 	runlane.WaitingInput:    "i",
@@ -45,7 +44,7 @@ var longKinds = func() map[runlane.WaitingFor]runlane.WaitingFor {
 	return long
 }()
 
-func renamed(kinds []runlane.WaitingFor, by map[runlane.WaitingFor]runlane.WaitingFor) []runlane.WaitingFor {
+func renameKinds(kinds []runlane.WaitingFor, by map[runlane.WaitingFor]runlane.WaitingFor) []runlane.WaitingFor {
 	out := make([]runlane.WaitingFor, len(kinds))
 	for i, kind := range kinds {
 		out[i] = kind
@@ -56,14 +55,14 @@ func renamed(kinds []runlane.WaitingFor, by map[runlane.WaitingFor]runlane.Waiti
 	return out
 }
 
-// keepWait puts the wait into the item with the sequence of the event that began it: a program that knows no waits
-// leaves both where they are, and the sequence tells that the wait is over.
+// keepWait stores the wait with the sequence of its event. A program that knows no waits keeps both, but its next
+// sequence ends the wait.
 func (r *Run) keepWait(w *runlane.Waiting) {
 	if w == nil {
 		return
 	}
 	stored := storedWait{
-		For:    renamed(w.For, shortKinds),
+		For:    renameKinds(w.For, shortKinds),
 		Names:  w.Names,
 		All:    w.All,
 		Need:   w.Need,
@@ -77,12 +76,12 @@ func (r *Run) keepWait(w *runlane.Waiting) {
 	}
 	data, err := json.Marshal(stored)
 	if err != nil {
-		panic(err) // of texts, numbers and JSON, all of which encode
+		panic(err) // strings, numbers and JSON always encode
 	}
 	r.Wait, r.WaitSequence = string(data), r.Sequence
 }
 
-// Waiting is what the run waits for; nil where no wait is in force.
+// Waiting is the wait in force, or nil.
 func (r *Run) Waiting() *runlane.Waiting {
 	if r.Wait == "" || r.WaitSequence != r.Sequence {
 		return nil
@@ -92,7 +91,7 @@ func (r *Run) Waiting() *runlane.Waiting {
 		return nil // of a newer program
 	}
 	waiting := &runlane.Waiting{
-		For:    renamed(w.For, longKinds),
+		For:    renameKinds(w.For, longKinds),
 		Names:  append([]string(nil), w.Names...), // none is nil, as in a projection
 		All:    w.All,
 		Need:   w.Need,
