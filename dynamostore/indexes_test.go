@@ -68,12 +68,12 @@ func TestIndexes_EachStateIsNamedWithWhatToDo(t *testing.T) {
 		"creating": {
 			change: func(_ *types.TableDescription, done *types.GlobalSecondaryIndexDescription) {
 				done.IndexStatus = types.IndexStatusCreating
-			}, index: "done", says: "index done is being made", code: runlane.ErrStorageUnavailable,
+			}, index: "done", says: "index done is being created", code: runlane.ErrStorageUnavailable,
 		},
 		"backfilling": {
 			change: func(_ *types.TableDescription, done *types.GlobalSecondaryIndexDescription) {
 				done.IndexStatus, done.Backfilling = types.IndexStatusCreating, aws.Bool(true)
-			}, index: "done", says: "index done is being made, of what the table has so far", code: runlane.ErrStorageUnavailable,
+			}, index: "done", says: "index done is being created, and filled from the table", code: runlane.ErrStorageUnavailable,
 		},
 		"deleting": {
 			change: func(_ *types.TableDescription, done *types.GlobalSecondaryIndexDescription) {
@@ -93,7 +93,7 @@ func TestIndexes_EachStateIsNamedWithWhatToDo(t *testing.T) {
 		"all is projected": {
 			change: func(_ *types.TableDescription, done *types.GlobalSecondaryIndexDescription) {
 				done.Projection = &types.Projection{ProjectionType: types.ProjectionTypeAll}
-			}, index: "done", readable: true, says: "index done has all attributes, too", code: runlane.ErrConfigurationInvalid,
+			}, index: "done", readable: true, says: "index done also projects all attributes", code: runlane.ErrConfigurationInvalid,
 		},
 		"one that this version does not read": {
 			change: func(table *types.TableDescription, _ *types.GlobalSecondaryIndexDescription) {
@@ -105,7 +105,7 @@ func TestIndexes_EachStateIsNamedWithWhatToDo(t *testing.T) {
 				made := further
 				made.IndexStatus, made.Backfilling = types.IndexStatusCreating, aws.Bool(true)
 				table.GlobalSecondaryIndexes = append(table.GlobalSecondaryIndexes, made)
-			}, index: "next", readable: true, says: "index next is being made, of what", code: runlane.ErrStorageUnavailable,
+			}, index: "next", readable: true, says: "index next is being created, and", code: runlane.ErrStorageUnavailable,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

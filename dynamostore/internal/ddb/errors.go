@@ -14,7 +14,7 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 )
 
-// The codes of refusals that concern credentials and permissions, not the request.
+// AWS error codes about credentials and permissions.
 var (
 	expiredCodes = []string{"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
 	unknownCodes = []string{
@@ -26,14 +26,12 @@ var (
 	deniedCodes = []string{"AccessDenied", "AccessDeniedException", "OptInRequired"}
 )
 
-// TimeLimit is the cause of a context that the caller ends before its own context ends: its meaning, and what to do.
+// TimeLimit is the cause of a context with a deadline of its own, earlier than the caller's.
 type TimeLimit struct{ Message, Hint string }
 
-// Error implements error.
 func (l *TimeLimit) Error() string { return l.Message }
 
-// failure turns an error of the SDK into this module's error type. Only this function does so; an error that already
-// has the type is returned as it is.
+// failure converts an error of the SDK to *runlane.Error, unless it already is one. No other function does.
 func failure(ctx context.Context, table, doing string, err error) error {
 	if err == nil {
 		return nil
@@ -96,10 +94,10 @@ func failure(ctx context.Context, table, doing string, err error) error {
 	return e
 }
 
-// unsettled marks an error of a write that may have been carried out, whatever the answer to a later sending was.
-func unsettled(err error) error { return withOutcome(err, "unknown") }
+// withUnknownOutcome marks the error of a write that may have been carried out by an earlier sending.
+func withUnknownOutcome(err error) error { return withOutcome(err, "unknown") }
 
-// withOutcome adds to an error whether the failed request was carried out, unless it already says so.
+// withOutcome adds to an error whether the failed request was carried out. It replaces an outcome set before.
 func withOutcome(err error, outcome string) error {
 	e, ok := errors.AsType[*runlane.Error](err)
 	if !ok {
@@ -125,8 +123,7 @@ func isThrottle(err error) bool {
 	}, apiCode(err))
 }
 
-// refused reports an answer which says that the request was not carried out; any other error leaves its outcome
-// unknown.
+// refused reports an answer that rules out that the request was carried out.
 func refused(err error) bool {
 	if isThrottle(err) {
 		return true

@@ -12,21 +12,20 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// What to do about an index: docs/operating.md, Changing an index.
+// Hints for index faults: docs/operating.md, Changing an index.
 const (
-	untilActive = "wait until it is ACTIVE; deploy what reads it only then (docs/operating.md, Changing an index)"
-	makeAnew    = "an index cannot be changed, only made anew (docs/operating.md, Changing an index)"
+	untilActive = "wait until it is ACTIVE before you deploy a program that reads it " +
+		"(docs/operating.md, Changing an index)"
+	recreate = "delete the index and create it again: an index cannot be changed (docs/operating.md, Changing an index)"
 )
 
-// IndexState has the fields of lane.IndexState.
 type IndexState struct {
 	Name           string
 	Used, Readable bool
 	Fault          *runlane.Error
 }
 
-// States tells of each index of the table whether the program can read it: its own first, then those that it does not
-// know.
+// States reports which indexes the program can read: its own first, then unknown ones.
 func (t *Table) States(ctx context.Context) ([]IndexState, error) {
 	table, err := t.describe(ctx)
 	if err != nil {
@@ -50,11 +49,11 @@ func ownState(table *types.TableDescription, want Index) IndexState {
 	state := IndexState{Name: want.Name, Used: true}
 	found := indexOf(table, want.Name)
 	if found == nil {
-		state.Fault = invalid("index "+want.Name+" is missing", makeAnew)
+		state.Fault = configurationFault("index "+want.Name+" is missing", recreate)
 		return state
 	}
 	if faults := keyFaults("index "+want.Name, found.KeySchema, want.Hash, want.Sort); len(faults) > 0 {
-		state.Fault = invalid(faults[0], makeAnew)
+		state.Fault = configurationFault(faults[0], recreate)
 		return state
 	}
 	if state.Fault = statusFault(found); state.Fault != nil {
@@ -63,22 +62,22 @@ func ownState(table *types.TableDescription, want Index) IndexState {
 	lacking, further := projectionFaults(found.Projection, want.Projected)
 	switch state.Readable = lacking == ""; {
 	case lacking != "":
-		state.Fault = invalid(fmt.Sprintf("index %s has no %s: lists show less", want.Name, lacking), makeAnew)
+		state.Fault = configurationFault(fmt.Sprintf("index %s has no %s: lists show less", want.Name, lacking), recreate)
 	case further != "":
-		message := fmt.Sprintf("index %s has %s, too, which costs units and shows nothing", want.Name, further)
-		state.Fault = invalid(message, makeAnew)
+		message := fmt.Sprintf("index %s also projects %s: this costs units, and no program reads it", want.Name, further)
+		state.Fault = configurationFault(message, recreate)
 	}
 	return state
 }
 
-// statusFault is what keeps an index from being read, whatever it has; nil for nothing.
+// statusFault is why the index cannot be read now, or nil.
 func statusFault(found *types.GlobalSecondaryIndexDescription) *runlane.Error {
 	name := aws.ToString(found.IndexName)
 	switch found.IndexStatus {
 	case types.IndexStatusCreating:
-		how := "is being made"
+		how := "is being created"
 		if aws.ToBool(found.Backfilling) {
-			how += ", of what the table has so far"
+			how += ", and filled from the table"
 		}
 		return &runlane.Error{
 			Code:      runlane.ErrStorageUnavailable,
@@ -87,14 +86,14 @@ func statusFault(found *types.GlobalSecondaryIndexDescription) *runlane.Error {
 			Retryable: true,
 		}
 	case types.IndexStatusDeleting:
-		return invalid("index "+name+" is being deleted", "when it is gone, make it anew if a program reads it "+
-			"(docs/operating.md, Changing an index)")
+		return configurationFault("index "+name+" is being deleted", "when it is gone, create it again if a program "+
+			"reads it (docs/operating.md, Changing an index)")
 	default:
-		return nil // it answers
+		return nil // it can be read
 	}
 }
 
-// projectionFaults names the attributes that an index lacks, and those that no program reads from it.
+// projectionFaults returns attributes that an index lacks, and attributes that no program reads from it.
 func projectionFaults(p *types.Projection, want []string) (lacking, further string) {
 	if p != nil && p.ProjectionType == types.ProjectionTypeAll {
 		return "", "all attributes"
@@ -121,6 +120,6 @@ func indexOf(table *types.TableDescription, name string) *types.GlobalSecondaryI
 	return nil
 }
 
-func invalid(message, hint string) *runlane.Error {
+func configurationFault(message, hint string) *runlane.Error {
 	return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: message, Hint: hint}
 }

@@ -1,6 +1,5 @@
-// Package ddb is a DynamoDB table: it sends requests, repeats them where that is safe, finds out by reading whether a
-// write without an answer was carried out, counts the cost of requests, and turns failures into the module's errors. It
-// knows items and conditions, but not runs.
+// Package ddb accesses a DynamoDB table. It repeats requests where that is safe, settles writes without an answer by
+// reading, counts costs, and converts errors. It knows items and conditions, but not runs.
 package ddb
 
 import (
@@ -18,7 +17,6 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 )
 
-// Client is the part of a DynamoDB client that a table needs.
 type Client interface {
 	BatchGetItem(
 		ctx context.Context, in *dynamodb.BatchGetItemInput, o ...func(*dynamodb.Options),
@@ -42,12 +40,11 @@ type Client interface {
 	) (*dynamodb.UpdateItemOutput, error)
 }
 
-// BatchKeys is how many keys one request of a batch has.
 const BatchKeys = 100
 
 const unprocessedGap = 20 * time.Millisecond
 
-// Table is a DynamoDB table of string keys. Its fields do not change once it is used.
+// Table is a DynamoDB table with string keys. Its fields must not change after its first use.
 type Table struct {
 	Client  Client
 	Name    string
@@ -56,8 +53,7 @@ type Table struct {
 	Meter   Meter
 }
 
-// Failure turns an error of the client or the context into the module's error type. An error that already has the type
-// is returned as it is.
+// Failure converts an error of the client or the context to *runlane.Error, unless it already is one.
 func (t *Table) Failure(ctx context.Context, doing string, err error) error {
 	return failure(ctx, t.Name, doing, err)
 }
@@ -74,7 +70,7 @@ func (t *Table) describe(ctx context.Context) (*types.TableDescription, error) {
 	return out.Table, nil
 }
 
-// Check compares the table's keys and indexes with those that the program reads and writes.
+// Check compares the table's keys and indexes with the layout.
 func (t *Table) Check(ctx context.Context) error {
 	table, err := t.describe(ctx)
 	if err != nil {
@@ -90,8 +86,8 @@ func (t *Table) Check(ctx context.Context) error {
 	return &runlane.Error{
 		Code:    runlane.ErrConfigurationInvalid,
 		Message: fmt.Sprintf("table %q does not have the layout: %s", t.Name, strings.Join(faults, "; ")),
-		Hint: "create the table by the template, or locally by make local-up; an index cannot be changed, only " +
-			"made anew",
+		Hint: "create the table by the template, or locally by make local-up; delete and create a wrong index " +
+			"again, since an index cannot be changed",
 	}
 }
 
@@ -110,7 +106,7 @@ func keyFaults(what string, schema []types.KeySchemaElement, hash, sort string) 
 	return []string{fmt.Sprintf("%s is not keyed by %s and %s", what, hash, sort)}
 }
 
-// send bounds one request.
+// send limits the time of one request.
 func (t *Table) send(ctx context.Context, request func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
 	defer cancel()
@@ -139,7 +135,7 @@ func (t *Table) Get(ctx context.Context, operation, pk, sk string) (item.Item, e
 	return out.Item, nil
 }
 
-// BatchGet reads items strongly, each once, until none is left unprocessed.
+// BatchGet reads each item once, strongly, and repeats unprocessed keys.
 func (t *Table) BatchGet(ctx context.Context, operation string, keys []item.Item, each func(item.Item) error) error {
 	seen := map[string]bool{}
 	keys = slices.DeleteFunc(keys, func(k item.Item) bool {
@@ -164,7 +160,7 @@ func (t *Table) BatchGet(ctx context.Context, operation string, keys []item.Item
 			return t.Failure(ctx, operation, err)
 		}
 		left := out.UnprocessedKeys[t.Name].Keys
-		usage.ReadUnits = float64(n - len(left) - len(out.Responses[t.Name])) // absent ones cost the minimum
+		usage.ReadUnits = float64(n - len(left) - len(out.Responses[t.Name])) // absent items cost the minimum
 		for _, it := range out.Responses[t.Name] {
 			usage.ReadUnits += ReadUnits(item.Size(it), true)
 			if err := each(it); err != nil {
@@ -182,19 +178,19 @@ func (t *Table) BatchGet(ctx context.Context, operation string, keys []item.Item
 	return nil
 }
 
-// Query asks for the items of one partition key in the order of their sort keys, from the table, which is read
-// strongly, or from an index.
+// Query reads the items of one partition key in the order of their sort keys: strongly from the table, or from an
+// index.
 type Query struct {
 	Operation string
 	Index     string // "": the table
 	Where     string // the key condition
 	Values    item.Item
 	Backwards bool
-	Limit     int       // how many items one request reads; 0: as many as fit
-	Behind    item.Item // the key after which to begin; nil: at the first
+	Limit     int       // items one request reads; 0: as many as fit
+	Behind    item.Item // key to start after; nil: from the first
 }
 
-// Query shows items until each returns false or nothing is left.
+// Query calls each for every item until it returns false.
 func (t *Table) Query(ctx context.Context, q *Query, each func(item.Item) (more bool, err error)) error {
 	in := &dynamodb.QueryInput{
 		TableName:                 &t.Name,
@@ -211,7 +207,7 @@ func (t *Table) Query(ctx context.Context, q *Query, each func(item.Item) (more 
 		in.IndexName = &q.Index
 	}
 	if q.Limit > 0 {
-		in.Limit = aws.Int32(int32(q.Limit)) // bounded by page limits
+		in.Limit = aws.Int32(int32(q.Limit)) // page limits are small
 	}
 	for {
 		var out *dynamodb.QueryOutput
@@ -240,16 +236,15 @@ func (t *Table) Query(ctx context.Context, q *Query, each func(item.Item) (more 
 	}
 }
 
-// Scan reads at most limit items of the whole table strongly, after a key. next is the key after which to continue; nil
-// at the end.
+// Scan reads at most limit items of the table strongly, after a key. next is the key to continue after; nil at the end.
 func (t *Table) Scan(
 	ctx context.Context, operation string, behind item.Item, limit int,
 ) (items []item.Item, next item.Item, err error) {
 	in := &dynamodb.ScanInput{
 		TableName:         &t.Name,
 		ConsistentRead:    aws.Bool(true),
-		Limit:             aws.Int32(int32(limit)),
-		ExclusiveStartKey: behind, // bounded
+		Limit:             aws.Int32(int32(limit)), // page limits are small
+		ExclusiveStartKey: behind,
 	}
 	var out *dynamodb.ScanOutput
 	err = t.send(ctx, func(ctx context.Context) (err error) {

@@ -19,35 +19,35 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 )
 
-// Transaction commits all writes or none. The first write leads: everything else under its partition key changes
-// together with it, so its condition speaks for all of them.
+// Transaction commits all writes or none. The first write leads: everything else under its partition key changes only
+// together with it, so its condition covers these items too.
 type Transaction struct {
 	Operation string // for the meter and for errors
-	Token     string // each transaction has another one
+	Token     string // unique to the transaction
 	Writes    []item.Write
-	// Version names a number of the leading item that only grows. An item beyond the version that the leading write
-	// expects ends all tries. "": no such number; the leading item may exist or not.
+	// Version names a growing number of the leading item. Once the stored one exceeds the expected one, no try can
+	// succeed. "": no such number.
 	Version string
 	Proof   item.Proof
 }
 
-// attempt is a transaction that is being sent: the same bytes every time.
+// attempt is a transaction being sent, with the same bytes each time.
 type attempt struct {
 	*Transaction
 
 	in      *dynamodb.TransactWriteItemsInput
 	encoded encodedOnce
 	usage   Usage
-	entries float64 // units for index entries, which a cancelled transaction does not put
+	entries float64 // units for index entries; a cancelled transaction costs none
 
 	tries, rounds, unknown int
-	unanswered             error // of the last sending whose outcome is unknown
+	unanswered             error // of the last sending with an unknown outcome
 }
 
-// Transact commits a transaction. It sends the same request again while its outcome is unknown, and repeats it here
-// while it only collides with other transactions. Failed conditions are returned to the caller.
+// Transact commits a transaction. It sends the same request again while the outcome is unknown, or after mere conflicts
+// with other transactions. It returns failed conditions.
 func (t *Table) Transact(ctx context.Context, transaction *Transaction) ([]item.Lost, error) {
-	sent := t.attempt(transaction)
+	sent := t.newAttempt(transaction)
 	for {
 		err := t.send(ctx, func(ctx context.Context) error {
 			_, err := t.Client.TransactWriteItems(ctx, sent.in, SentOnce, sent.encoded.option)
@@ -68,7 +68,7 @@ func (t *Table) Transact(ctx context.Context, transaction *Transaction) ([]item.
 		case wasCancelled:
 			pause, failed, over, err = t.cancelled(ctx, sent, cancelled)
 		case isThrottle(err):
-			pause = throttled(sent.tries)
+			pause = throttlePause(sent.tries)
 			sent.tries++
 			over = sent.tries == maxConflictTries
 		case refused(err):
@@ -80,7 +80,7 @@ func (t *Table) Transact(ctx context.Context, transaction *Transaction) ([]item.
 			pause = throttleBackoff/4<<sent.unknown + jitter(throttleBackoff/4)
 		}
 		if failed != nil {
-			return t.lostTo(ctx, sent, failed)
+			return t.settleFailed(ctx, sent, failed)
 		}
 		if over || ctx.Err() != nil || Sleep(ctx, pause) != nil {
 			return t.settle(ctx, sent, err)
@@ -88,7 +88,7 @@ func (t *Table) Transact(ctx context.Context, transaction *Transaction) ([]item.
 	}
 }
 
-func (t *Table) attempt(transaction *Transaction) *attempt {
+func (t *Table) newAttempt(transaction *Transaction) *attempt {
 	in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: &transaction.Token}
 	for i := range transaction.Writes {
 		in.TransactItems = append(in.TransactItems, transaction.Writes[i].Part(&t.Name))
@@ -98,43 +98,43 @@ func (t *Table) attempt(transaction *Transaction) *attempt {
 	return out
 }
 
-// cancelled handles a cancelled transaction. It returns the failed conditions, or pauses before another try, or ends
-// with err.
+// cancelled handles a cancelled transaction: it returns failed conditions, or a pause before the next try, or over with
+// err.
 func (t *Table) cancelled(
 	ctx context.Context, sent *attempt, cancelled *types.TransactionCanceledException,
 ) (pause time.Duration, failed []item.Lost, over bool, err error) {
 	reasons := cancelled.CancellationReasons
 	if sent.unanswered == nil {
-		reasons = yielding(sent.Writes, reasons)
+		reasons = failYielding(sent.Writes, reasons)
 	}
 	failed, met, other := judgeReasons(reasons)
 	sent.tries++
 	switch {
-	case other != "" && !isRate(other):
+	case other != "" && !isThrottleReason(other):
 		return 0, nil, true, &runlane.Error{
 			Code:    runlane.ErrContractViolation,
 			Message: sent.Operation + ": DynamoDB refused a member: " + other,
 			Cause:   cancelled,
 		}
 	case other != "":
-		return throttled(sent.tries - 1), nil, sent.tries == maxConflictTries, &runlane.Error{
+		return throttlePause(sent.tries - 1), nil, sent.tries == maxConflictTries, &runlane.Error{
 			Code:      runlane.ErrStorageUnavailable,
 			Message:   sent.Operation + ": throttled",
 			Retryable: true,
 			Hint:      "raise the table's throughput, or try again later",
 			Cause:     cancelled,
 		}
-	case len(failed) > 0 && (!met || sent.final(failed)):
+	case len(failed) > 0 && (!met || sent.outdated(failed)):
 		return 0, failed, false, nil
 	}
-	// It collided with another transaction, or one reports a condition that may hold once the other ends.
+	// It conflicts with another transaction, or a failed condition may hold once that transaction ends.
 	t.Meter.Conflict()
 	if sent.tries%triesBeforeRead == 0 {
-		now, readErr := t.failing(ctx, sent.Writes)
+		now, readErr := t.readFailing(ctx, sent.Writes)
 		if len(now) > 0 {
 			return 0, now, false, nil
 		}
-		if sent.tries == maxConflictTries && readErr == nil && sent.rounds < maxConflictRounds-1 { // none succeeded
+		if sent.tries == maxConflictTries && readErr == nil && sent.rounds < maxConflictRounds-1 { // no other one succeeded
 			sent.tries = 0
 			sent.rounds++
 		}
@@ -149,9 +149,9 @@ func (t *Table) cancelled(
 	}
 }
 
-// failing reads the items strongly and returns the writes whose condition no longer holds: while transactions only
-// collide, no answer says which one succeeded. Other items under the leading item's partition key are left out.
-func (t *Table) failing(ctx context.Context, writes []item.Write) ([]item.Lost, error) {
+// readFailing reads the items strongly and returns the writes with conditions that fail now: mere conflicts do not show
+// which transaction succeeded. It leaves out other items under the leading item's partition key.
+func (t *Table) readFailing(ctx context.Context, writes []item.Write) ([]item.Lost, error) {
 	leading := item.TextOf(writes[0].Key()[item.PK])
 	apart := func(i int) bool { return i == 0 || item.TextOf(writes[i].Key()[item.PK]) != leading }
 	keys := make([]item.Item, 0, len(writes))
@@ -179,23 +179,23 @@ func (t *Table) failing(ctx context.Context, writes []item.Write) ([]item.Lost, 
 	return failed, nil
 }
 
-// lostTo returns the failed conditions, unless they failed because an earlier sending of this very transaction
+// settleFailed returns the failed conditions, unless they failed because an earlier sending of this transaction
 // succeeded.
-func (t *Table) lostTo(ctx context.Context, sent *attempt, failed []item.Lost) ([]item.Lost, error) {
+func (t *Table) settleFailed(ctx context.Context, sent *attempt, failed []item.Lost) ([]item.Lost, error) {
 	image := item.OldOf(failed, sent.proofIndex())
 	if sent.unanswered == nil && (image == nil || sent.Proof.Shared) {
 		return failed, nil
 	}
 	switch done, err := t.proves(ctx, sent, image); {
 	case err != nil:
-		return nil, unsettled(err)
+		return nil, withUnknownOutcome(err)
 	case done:
 		return nil, nil
 	}
 	return failed, nil
 }
 
-// proofIndex is the write whose item is the proof; -1 without one.
+// proofIndex is the index of the write to the proof's item, or -1.
 func (t *Transaction) proofIndex() int {
 	return slices.IndexFunc(t.Writes, func(w item.Write) bool {
 		key := w.Key()
@@ -203,8 +203,7 @@ func (t *Transaction) proofIndex() int {
 	})
 }
 
-// proves tells whether the transaction was carried out, from the image of the proof that came with an answer, or by
-// reading it.
+// proves reports whether the transaction was carried out, by the proof's item: image if the answer had it, else read.
 func (t *Table) proves(ctx context.Context, sent *attempt, image item.Item) (bool, error) {
 	if sent.Proof.Pk == "" {
 		return false, nil
@@ -218,8 +217,8 @@ func (t *Table) proves(ctx context.Context, sent *attempt, image item.Item) (boo
 	return sent.Proof.Holds(image), nil
 }
 
-// settle ends a transaction that is not tried again. If a sending got no answer, its proof tells whether it was carried
-// out, however late it is read; a later refusal does not tell.
+// settle ends a transaction that is not tried again. If a sending got no answer, the proof decides whether it was
+// carried out, not a later refusal.
 func (t *Table) settle(ctx context.Context, sent *attempt, cause error) ([]item.Lost, error) {
 	if ctx.Err() != nil {
 		cause = ctx.Err()
@@ -233,21 +232,21 @@ func (t *Table) settle(ctx context.Context, sent *attempt, cause error) ([]item.
 		if readErr == nil && done {
 			return nil, nil
 		}
-		if failed, readErr := t.failing(ctx, sent.Writes); readErr == nil && len(failed) > 0 && failed[0].Index == 0 {
-			return t.lostTo(ctx, sent, failed) // a later version of the leading item excludes the unanswered sending
+		if failed, readErr := t.readFailing(ctx, sent.Writes); readErr == nil && len(failed) > 0 && failed[0].Index == 0 {
+			return t.settleFailed(ctx, sent, failed) // the leading item's later version excludes the unanswered sending
 		}
 	}
-	return nil, unsettled(err)
+	return nil, withUnknownOutcome(err)
 }
 
-// yielding are the reasons of a cancelled transaction, with those of yielding members as failed conditions. If no other
-// member was throttled or collided with another transaction, there is nothing to wait for.
-func yielding(members []item.Write, reasons []types.CancellationReason) []types.CancellationReason {
+// failYielding turns throttles and conflicts of yielding members into failed conditions, unless another member was
+// throttled or conflicted: only that is worth a wait.
+func failYielding(members []item.Write, reasons []types.CancellationReason) []types.CancellationReason {
 	out := slices.Clone(reasons)
 	for i := range out {
 		switch code := aws.ToString(out[i].Code); {
 		case code == "" || code == "None" || code == "ConditionalCheckFailed":
-		case i >= len(members) || !members[i].Yields || code != "TransactionConflict" && !isRate(code):
+		case i >= len(members) || !members[i].Yields || code != "TransactionConflict" && !isThrottleReason(code):
 			return reasons
 		default:
 			out[i] = types.CancellationReason{Code: aws.String("ConditionalCheckFailed")}
@@ -256,12 +255,11 @@ func yielding(members []item.Write, reasons []types.CancellationReason) []types.
 	return out
 }
 
-// isRate reports that a member was throttled.
-func isRate(code string) bool {
+func isThrottleReason(code string) bool {
 	return strings.Contains(code, "Throttling") || strings.Contains(code, "Throughput")
 }
 
-// judgeReasons sorts the positional reasons of a cancelled transaction.
+// judgeReasons sorts the reasons of a cancelled transaction, one a member.
 func judgeReasons(reasons []types.CancellationReason) (failed []item.Lost, met bool, other string) {
 	for i, r := range reasons {
 		switch code := aws.ToString(r.Code); code {
@@ -277,42 +275,39 @@ func judgeReasons(reasons []types.CancellationReason) (failed []item.Lost, met b
 	return failed, met, other
 }
 
-// final reports that the leading item already has a later version: no retry can help, even if another item reports a
-// conflict.
-func (t *Transaction) final(failed []item.Lost) bool {
+// outdated reports that the leading item already has a later version, so that no retry can help.
+func (t *Transaction) outdated(failed []item.Lost) bool {
 	for _, f := range failed {
 		if f.Index != 0 || f.Old == nil {
 			continue
 		}
 		if t.Writes[0].Before == nil {
-			return true // it is there
+			return true // it exists
 		}
 		return item.Number(f.Old[t.Version]) > item.Number(t.Writes[0].Before[t.Version])
 	}
 	return false
 }
 
-// encodedOnce makes a repeated request carry the bytes of its first sending. The SDK encodes maps in Go's random order,
-// and DynamoDB recognizes a transaction by its token only if its parameters are the same.
+// encodedOnce sends the same bytes each time. The SDK encodes maps in random order, and DynamoDB refuses a token with
+// different parameters.
 type encodedOnce struct{ body body }
 
-// body is the result of the SDK's encoder: all of it in memory, readable at any place without moving other readers.
+// body is the SDK's encoded request, in memory.
 type body interface {
 	io.ReaderAt
 	Size() int64
 }
 
-// option is for one call of a client.
 func (e *encodedOnce) option(o *dynamodb.Options) { o.APIOptions = append(o.APIOptions, e.register) }
 
 func (e *encodedOnce) register(stack *middleware.Stack) error {
 	return stack.Serialize.Add(e, middleware.After)
 }
 
-// ID implements middleware.SerializeMiddleware.
 func (*encodedOnce) ID() string { return "runlane:encodedOnce" }
 
-// HandleSerialize implements middleware.SerializeMiddleware, behind the encoder.
+// HandleSerialize implements middleware.SerializeMiddleware, after the encoder.
 func (e *encodedOnce) HandleSerialize(
 	ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler,
 ) (middleware.SerializeOutput, middleware.Metadata, error) {

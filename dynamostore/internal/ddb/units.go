@@ -8,29 +8,27 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 )
 
-// Usage counts requests and capacity units. A write unit is one write of up to 1 KB, twice that in a transaction, plus
-// one for each index entry put or removed; a read unit is one strongly consistent read of up to 4 KB.
+// Usage counts requests and capacity units. A write of up to 1 KB is one write unit, in a transaction two, plus one for
+// each index entry put or removed. A strong read of up to 4 KB is one read unit.
 type Usage struct {
 	Requests   int64
 	WriteUnits float64
 	ReadUnits  float64
 }
 
-// Meter is told what every request uses, computed from the data sent and received, and each collision of a transaction
-// with another one.
+// Meter gets the usage of each request, computed from the data sent and received, and each conflict of transactions.
 type Meter interface {
 	Used(ctx context.Context, operation string, u Usage)
 	Conflict()
 }
 
-// Index is a global secondary index: its name and its key attributes.
 type Index struct {
 	Name, Hash, Sort string
-	// Projected are the attributes that it has beside the keys.
+	// Projected are its attributes apart from the keys.
 	Projected []string
 }
 
-// ReadUnits is the number of 4 KB read units of a size, at least one.
+// ReadUnits is the number of read units for a size, at least 1 before halving.
 func ReadUnits(size int, consistent bool) float64 {
 	n := float64(max((size+4095)/4096, 1))
 	if !consistent {
@@ -39,13 +37,13 @@ func ReadUnits(size int, consistent bool) float64 {
 	return n
 }
 
-// indexUnits is what the change of an item costs in the indexes: one unit for an entry put, one for an entry removed,
-// two for an entry that moves, none for one that stays, because its projected attributes never change.
+// indexUnits is the cost of an item's change in the indexes: one unit for an entry put or removed, two for one that
+// moves. An unmoved entry costs none, because its projected attributes never change.
 func indexUnits(indexes []Index, before, after item.Item) int {
 	total := 0
 	for _, index := range indexes {
-		old, isOld := entry(before, index)
-		now, isNew := entry(after, index)
+		old, isOld := indexEntry(before, index)
+		now, isNew := indexEntry(after, index)
 		if isOld && isNew && old == now {
 			continue
 		}
@@ -59,7 +57,7 @@ func indexUnits(indexes []Index, before, after item.Item) int {
 	return total
 }
 
-func entry(it item.Item, index Index) (key [2]string, ok bool) {
+func indexEntry(it item.Item, index Index) (key [2]string, ok bool) {
 	p, ok1 := it[index.Hash].(*types.AttributeValueMemberS)
 	a, ok2 := it[index.Sort].(*types.AttributeValueMemberS)
 	if !ok1 || !ok2 {
@@ -68,14 +66,13 @@ func entry(it item.Item, index Index) (key [2]string, ok bool) {
 	return [2]string{p.Value, a.Value}, true
 }
 
-// writeUsage is the usage of one request that changes one item.
 func writeUsage(indexes []Index, before, after item.Item) Usage {
 	size := max(item.Size(before), item.Size(after))
 	return Usage{Requests: 1, WriteUnits: float64(max(item.Units(size), 1) + indexUnits(indexes, before, after))}
 }
 
-// transactionUsage is the usage of one transaction. entries is the part of it for index entries, which a cancelled
-// transaction does not put.
+// transactionUsage is the usage of one transaction; entries is the part for index entries, which a cancelled one does
+// not cost.
 func transactionUsage(indexes []Index, writes []item.Write) (u Usage, entries float64) {
 	for i := range writes {
 		before, after := writes[i].Before, writes[i].After

@@ -8,33 +8,31 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 )
 
-// Span is a part of an index: partitions merged in the order of their sort keys. Equal keys are in the order of the
-// partitions, and within a partition in the index's own order, which is stable. So a position resumes exactly, however
-// many rows share a key.
+// Span merges partitions of an index by sort key. Equal keys are in the order of the partitions, then in the index's
+// own stable order. So a position resumes exactly, even among many rows with one key.
 type Span struct {
 	Index
-	SK         string // the sort key of every item that the index holds
+	SK         string // sort key of every item in the index
 	Partitions []Partition
 	Backwards  bool
 }
 
-// Partition is one partition of a span, or the part of it between two sort keys.
+// Partition is one partition of a span, between two sort keys.
 type Partition struct{ Name, From, Until string }
 
-// Position is a row's place. The zero value is before every row.
+// Position is the place of a row. The zero value is before every row.
 type Position struct {
 	Partition string `json:"p,omitempty"`
 	Sort      string `json:"s,omitempty"`
 	PK        string `json:"k,omitempty"`
 }
 
-// Row is an entry of an index.
 type Row struct {
 	Position
 	Item item.Item
 }
 
-// Order is the order of a span; rows of one partition and key are equal to it.
+// Order compares two positions. Rows of one partition and key compare as equal.
 func (sp *Span) Order(a, b Position) int {
 	bySort := strings.Compare(a.Sort, b.Sort)
 	if sp.Backwards {
@@ -46,19 +44,18 @@ func (sp *Span) Order(a, b Position) int {
 	return strings.Compare(a.Partition, b.Partition)
 }
 
-// visitor reads rows and tells how many it took, from the first on: at least one, unless it has had enough.
+// visitor returns how many rows it took from the start of the batch: at least one, unless it has enough.
 type visitor func(rows []Row) (taken int, enough bool, err error)
 
-// Walk shows the rows after a position in order, in batches, until visit has had enough or has taken most rows. It
-// returns how many it took, the position of the last one, and whether there are more after it. chunk is how many rows
-// of a partition are read at once.
+// Walk calls visit with batches of the rows after a position, until visit has enough or has taken most rows. It returns
+// how many it took, the position of the last one, and whether more follow. chunk is how many rows of a partition one
+// request reads.
 func (t *Table) Walk(
 	ctx context.Context, operation string, sp *Span, after Position, chunk, most int, visit visitor,
 ) (examined int, stopped Position, more bool, err error) {
 	return t.NewWalk(operation, sp, after, chunk).Show(ctx, most, visit)
 }
 
-// NewWalk prepares a walk that reads so many rows of a partition at once.
 func (t *Table) NewWalk(operation string, sp *Span, after Position, chunk int) *Walking {
 	w := &Walking{
 		Table:     t,
@@ -73,22 +70,20 @@ func (t *Table) NewWalk(operation string, sp *Span, after Position, chunk int) *
 	return w
 }
 
-// Walking merges the partitions of a span, from a position on.
 type Walking struct {
 	Table     *Table
 	Operation string
 	Span      *Span
 	After     Position
-	Chunk     int // rows of a partition that the next request reads
-	Batch     int // rows that are shown at once
+	Chunk     int // rows of a partition that one request reads
+	Batch     int // rows of one call of visit
 	AtOnce    int // requests
 	readers   []*partitionReader
 }
 
-// ChunkOf is how many rows of a shard are read at once for a page: runs are spread evenly over eight or more.
+// ChunkOf is how many rows of a shard to read at once for a page: runs are spread evenly over eight shards or more.
 func ChunkOf(limit int) int { return max(limit/4, 16) }
 
-// Add adds the partitions that have no reader yet.
 func (w *Walking) Add(partitions []Partition) {
 	for _, p := range partitions {
 		if !slices.ContainsFunc(w.readers, func(r *partitionReader) bool { return r.Partition == p }) {
@@ -97,7 +92,7 @@ func (w *Walking) Add(partitions []Partition) {
 	}
 }
 
-// Show is Walk over the rows already read and those still to read.
+// Show continues the walk like Walk.
 func (w *Walking) Show(
 	ctx context.Context, most int, visit visitor,
 ) (examined int, stopped Position, more bool, err error) {
@@ -121,10 +116,10 @@ func (w *Walking) Show(
 	}
 }
 
-// partitionReader holds the next rows of a partition. cut means that more rows follow.
+// partitionReader buffers rows of a partition. cut means that more rows follow.
 type partitionReader struct {
 	Partition
-	after Position // of the last row that was read, of any partition at first
+	after Position // last row that was read, in any partition at first
 	rows  []Row
 	cut   bool
 }
@@ -138,7 +133,7 @@ func (w *Walking) more() bool {
 	return false
 }
 
-// fill adds the next rows to a batch until it has size rows, or there are no more.
+// fill adds rows to a batch until it has size rows or there are no more.
 func (w *Walking) fill(ctx context.Context, batch []Row, size int) ([]Row, error) {
 	for len(batch) < size {
 		if err := w.read(ctx); err != nil {
@@ -153,7 +148,7 @@ func (w *Walking) fill(ctx context.Context, batch []Row, size int) ([]Row, error
 	return batch, nil
 }
 
-// first is the reader whose next row comes first of all; nil when none has any.
+// first is the reader with the next row, or nil.
 func (sp *Span) first(readers []*partitionReader) (first *partitionReader) {
 	for _, r := range readers {
 		if len(r.rows) > 0 && (first == nil || sp.Order(r.rows[0].Position, first.rows[0].Position) < 0) {
@@ -163,14 +158,14 @@ func (sp *Span) first(readers []*partitionReader) (first *partitionReader) {
 	return first
 }
 
-// Ready are the next rows, at most that many, whose order is known without another request. It takes none of them.
+// Ready returns, without taking them, the next rows that are known without another request, at most most.
 func (w *Walking) Ready(most int) (rows []Row) {
 	copies := make([]*partitionReader, len(w.readers))
 	for i, r := range w.readers {
 		copied := *r
 		copies[i] = &copied
 	}
-	for len(rows) < most && !slices.ContainsFunc(copies, (*partitionReader).wants) {
+	for len(rows) < most && !slices.ContainsFunc(copies, (*partitionReader).needsRead) {
 		first := w.Span.first(copies)
 		if first == nil {
 			break
@@ -180,14 +175,14 @@ func (w *Walking) Ready(most int) (rows []Row) {
 	return rows
 }
 
-// wants means that the reader must read before its next row is known.
-func (r *partitionReader) wants() bool { return r.cut && len(r.rows) == 0 }
+// needsRead reports that the next row is not known without a read.
+func (r *partitionReader) needsRead() bool { return r.cut && len(r.rows) == 0 }
 
-// Reads are the reads needed now, as independent functions: without a row of every partition that has more, the order
-// is not known.
+// Reads are the reads needed now, as independent functions: the order is known only with a row of every unfinished
+// partition.
 func (w *Walking) Reads() (reads []func(context.Context) error) {
 	for _, r := range w.readers {
-		if r.wants() {
+		if r.needsRead() {
 			reads = append(reads, func(ctx context.Context) error { return w.readPartition(ctx, r) })
 		}
 	}
@@ -196,8 +191,8 @@ func (w *Walking) Reads() (reads []func(context.Context) error) {
 
 func (w *Walking) read(ctx context.Context) error { return AllOf(ctx, w.AtOnce, w.Reads()) }
 
-// readPartition reads the next rows of one partition. Of rows with the position's own key, those of earlier partitions
-// come before it, those of later partitions after it.
+// readPartition reads the next rows of one partition. Rows with the position's sort key precede the position in earlier
+// partitions and follow it in later ones.
 func (w *Walking) readPartition(ctx context.Context, r *partitionReader) error {
 	sp, after, from, until := w.Span, r.after, r.From, r.Until
 	q := &Query{
@@ -213,7 +208,7 @@ func (w *Walking) readPartition(ctx context.Context, r *partitionReader) error {
 	case sp.Backwards:
 		until = min(until, after.Sort)
 	case passed:
-		from = max(from, after.Sort+" ") // below every character of a key: the next one
+		from = max(from, after.Sort+" ") // a space sorts below every character of a key
 	default:
 		from = max(from, after.Sort)
 	}

@@ -10,11 +10,9 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 )
 
-// Update writes one item: a plain write, conditional unless the condition is empty. ok is false when the condition
-// failed. It returns the item after the write, or the one on which the condition failed; nil where that is not known.
-// A write that collides with a transaction or is throttled is repeated,
-// and the same request is sent again while its outcome is unknown. If its condition fails after that, u.Wrote tells
-// from the current item whether the write was carried out.
+// Update writes one item. It returns the item after the write, or with ok false the item that failed the condition; nil
+// if unknown. It repeats the request after a conflict, a throttle, or an unknown outcome. If the condition fails after
+// an unknown outcome, u.Wrote decides whether the write was carried out.
 func (t *Table) Update(ctx context.Context, operation string, u *item.Update) (after item.Item, ok bool, err error) {
 	all := item.Item{}
 	for _, from := range []item.Item{u.Condition.Values, u.Values} {
@@ -50,18 +48,16 @@ func (t *Table) Update(ctx context.Context, operation string, u *item.Update) (a
 	return after, ok, err
 }
 
-// Removal is the outcome of deleting an item.
 type Removal int
 
 // The outcomes of deleting an item.
 const (
 	Removed Removal = iota
-	Missing         // it was gone already
-	Kept            // it is not the item that was seen: the condition failed
+	Missing         // it was already gone
+	Kept            // the condition failed: it is not the item that was read
 )
 
-// Delete deletes an item that was read, if it is still as seen. A deletion may be sent any number of times: it is
-// repeated after a lost answer, throttling, and collisions with transactions on the item.
+// Delete deletes an item if seen holds. It is repeated in doubt: deleting twice does no harm.
 func (t *Table) Delete(ctx context.Context, operation string, it item.Item, seen item.Condition) (Removal, error) {
 	in := &dynamodb.DeleteItemInput{TableName: &t.Name, Key: item.KeyOf(it)}
 	if seen.Text != "" {
@@ -89,9 +85,8 @@ func (t *Table) Delete(ctx context.Context, operation string, it item.Item, seen
 	return result, err
 }
 
-// plainWrite sends one conditional write of an item until its answer is known. A failed condition is no error: settle
-// gets the current item, and whether an earlier sending with an unknown outcome may have written it; it returns whether
-// one did.
+// plainWrite sends one conditional write until its outcome is known. If the condition fails, settle gets the current
+// item and whether an earlier sending may have written it; it returns whether it did.
 func (t *Table) plainWrite(
 	ctx context.Context,
 	operation string,
@@ -122,7 +117,7 @@ func (t *Table) plainWrite(
 				rounds++
 			}
 		case isThrottle(err):
-			pause = throttled(try - 1)
+			pause = throttlePause(try - 1)
 		case refused(err):
 			return t.settlePlain(ctx, operation, key, c, unknown != nil, err, settle)
 		default:
@@ -136,15 +131,15 @@ func (t *Table) plainWrite(
 	}
 }
 
-// stillHolds reads whether the condition of a write that only collided with transactions still holds: then another
-// round of tries is useful.
+// stillHolds reads whether the condition still holds after conflicts with transactions, so that another round makes
+// sense.
 func (t *Table) stillHolds(ctx context.Context, operation string, key item.Item, c item.Condition) bool {
 	now, err := t.Get(ctx, operation, item.TextOf(key[item.PK]), item.TextOf(key[item.SK]))
 	return err == nil && !c.Fails(now)
 }
 
-// settlePlain ends a write that is not sent again. The item tells whether a sending without an answer was carried out,
-// and, if the write only collided with transactions, whether its condition fails now.
+// settlePlain ends a write that is not sent again. The item decides whether an unanswered sending was carried out, or
+// whether the condition fails after conflicts.
 func (t *Table) settlePlain(
 	ctx context.Context,
 	operation string,
@@ -170,7 +165,7 @@ func (t *Table) settlePlain(
 		}
 	}
 	if unanswered {
-		return unsettled(err)
+		return withUnknownOutcome(err)
 	}
 	return withOutcome(err, "not committed")
 }

@@ -6,21 +6,19 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Condition is a condition on the item as it is. Its text uses #name for attributes and :name for values.
+// Condition is a condition on the stored item. Its text has #name for attributes and :name for values.
 type Condition struct {
 	Text   string
 	Values Item
 }
 
-// Absent is the condition that there is no such item.
+// Absent requires that the item does not exist.
 var Absent = Condition{Text: "attribute_not_exists(#pk)"}
 
-// Equal is the condition that an attribute has a value.
 func Equal(name string, v types.AttributeValue) Condition {
 	return Condition{Text: "#" + name + " = :is_" + name, Values: Item{":is_" + name: v}}
 }
 
-// And joins conditions on different attributes.
 func (c Condition) And(others ...Condition) Condition {
 	out := Condition{Text: c.Text, Values: Item{}}
 	for name, v := range c.Values {
@@ -43,8 +41,8 @@ func (c Condition) expression() *string {
 	return &c.Text
 }
 
-// Fails reports that the condition is known not to hold for the item. It knows nothing about clauses other than plain
-// equality and absence, nor about those that OR joins.
+// Fails reports that the condition certainly does not hold for the item. It knows only equality and absence, joined by
+// AND.
 func (c Condition) Fails(it Item) bool {
 	if strings.Contains(c.Text, " OR ") {
 		return false

@@ -1,5 +1,4 @@
-// Package item has the words that package rows and package ddb share: items, conditions on them, and writes of them. It
-// knows neither their meaning nor how they are sent.
+// Package item has the types that packages rows and ddb share: items, conditions, and writes.
 package item
 
 import (
@@ -15,10 +14,9 @@ const (
 	BeyondKeys = "\U0010FFFF"
 )
 
-// Item is what DynamoDB stores under a key.
 type Item = map[string]types.AttributeValue
 
-// Size is the size that DynamoDB bills: names and values, without the 100 bytes that count only for storage.
+// Size is the billed size: names and values, without the 100 bytes that only storage counts.
 func Size(it Item) int {
 	size := 0
 	for name, v := range it {
@@ -52,8 +50,8 @@ func valueSize(v types.AttributeValue) int {
 	}
 }
 
-// numberSize is one byte for two significant digits, one more for the number, and another for a sign. Leading and
-// trailing zeros are trimmed.
+// numberSize is one byte for two significant digits, one more for the number, and one for a sign. Leading and trailing
+// zeros do not count.
 func numberSize(n string) int {
 	size := 1
 	if strings.HasPrefix(n, "-") {
@@ -63,23 +61,19 @@ func numberSize(n string) int {
 	return size + (len(digits)+1)/2
 }
 
-// KeyOf is the key of an item.
 func KeyOf(it Item) Item { return Item{PK: it[PK], SK: it[SK]} }
 
-// Key is the key with these two values.
 func Key(pk, sk string) Item {
 	return Item{PK: &types.AttributeValueMemberS{Value: pk}, SK: &types.AttributeValueMemberS{Value: sk}}
 }
 
-// Text is a value of text.
 func Text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// Num is a value of a whole number.
 func Num(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-// Number is the whole number of a value; 0 where it has none.
+// Number is the integer of a value; 0 for other values.
 func Number(v types.AttributeValue) int64 {
 	n, ok := v.(*types.AttributeValueMemberN)
 	if !ok {
@@ -92,7 +86,7 @@ func Number(v types.AttributeValue) int64 {
 	return out
 }
 
-// TextOf is the text of a value; "" where it has none.
+// TextOf is the string of a value; "" for other values.
 func TextOf(v types.AttributeValue) string {
 	if s, ok := v.(*types.AttributeValueMemberS); ok {
 		return s.Value

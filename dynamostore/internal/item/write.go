@@ -8,20 +8,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Write is one item of a transaction: a put of a new item, an update of the attributes that differ, or, without after,
-// a delete. A check writes nothing, and neither does an update without a difference: its condition has to hold all the
-// same.
+// Write is one item of a transaction: a put without Before, a delete without After, else an update of the differences.
+// A check, or an update without a difference, only requires its condition.
 type Write struct {
 	Before, After Item
 	Condition     Condition
 	Check         bool
-	Yields        bool // a refusal of this member alone counts as its failed condition
+	Yields        bool // a throttle or conflict of this member alone counts as its failed condition
 }
 
-// Part is the write as a part of a transaction's request.
 func (m *Write) Part(table *string) types.TransactWriteItem {
 	if m.Check {
-		return m.onlyCheck(table)
+		return m.asCheck(table)
 	}
 	if m.Before == nil {
 		return types.TransactWriteItem{Put: &types.Put{
@@ -45,7 +43,7 @@ func (m *Write) Part(table *string) types.TransactWriteItem {
 	}
 	text, values := m.Change()
 	if text == "" {
-		return m.onlyCheck(table)
+		return m.asCheck(table)
 	}
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName:                           table,
@@ -58,7 +56,7 @@ func (m *Write) Part(table *string) types.TransactWriteItem {
 	}}
 }
 
-func (m *Write) onlyCheck(table *string) types.TransactWriteItem {
+func (m *Write) asCheck(table *string) types.TransactWriteItem {
 	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 		TableName:                           table,
 		Key:                                 KeyOf(m.Before),
@@ -69,7 +67,7 @@ func (m *Write) onlyCheck(table *string) types.TransactWriteItem {
 	}}
 }
 
-// Change is the update expression from before to after: it names only what differs.
+// Change is the update expression from Before to After, of the attributes that differ.
 func (m *Write) Change() (text string, values Item) {
 	var set, remove []string
 	values = Item{}
@@ -119,12 +117,11 @@ func SameValue(a, b types.AttributeValue) bool {
 			}
 		}
 		return true
-	default: // types that only a newer program writes: an unchanged one is not written again
+	default: // a type of newer programs only
 		return reflect.DeepEqual(a, b)
 	}
 }
 
-// SortedKeys are the names of the attributes, in order.
 func SortedKeys(it Item) []string {
 	keys := make([]string, 0, len(it))
 	for name := range it {
@@ -134,7 +131,6 @@ func SortedKeys(it Item) []string {
 	return keys
 }
 
-// Key is the member's item.
 func (m *Write) Key() Item {
 	if m.Before != nil {
 		return KeyOf(m.Before)
@@ -142,35 +138,35 @@ func (m *Write) Key() Item {
 	return KeyOf(m.After)
 }
 
-// Update is a plain write of one item: an expression of #name and :name, as conditions are.
+// Update is a plain write of one item. Expression has #name and :name like a condition.
 type Update struct {
 	Key        Item
 	Expression string
 	Values     Item
-	Condition  Condition // none: always
-	Before     Item      // as far as it is known; otherwise the counted units may be lower than the billed ones
-	// Wrote decides from the current item whether this write was carried out, if its answer got lost. nil: the item
-	// cannot tell.
+	Condition  Condition // empty: always
+	Before     Item      // if known; otherwise the counted units may be lower than the billed ones
+	// Wrote decides from the current item whether a write without an answer was carried out. nil: the item does not
+	// show it.
 	Wrote func(now Item) bool
 }
 
-// Lost is a write whose condition failed, with the item that made it fail.
+// Lost is a write with a failed condition, and the item that failed it.
 type Lost struct {
 	Index int
-	Old   Item // nil: there is no item
+	Old   Item // nil: no item
 }
 
-// Proof is an item which shows that a transaction was carried out, whether or not its answer arrived: it has these
-// values. Nil stands for an absent attribute. The zero proof shows nothing.
+// Proof has the values of an item that show that a transaction was carried out. Nil is an absent attribute. The zero
+// proof shows nothing.
 type Proof struct {
 	Operation string // of the read
 	Pk, Sk    string
 	Values    Item
-	// Shared: another transaction may have written the same. It proves nothing where every sending was answered.
+	// Shared: another transaction may write the same values. It proves nothing if every sending was answered.
 	Shared bool
 }
 
-// Holds tells whether the item is as the transaction writes it; false if there is no item.
+// Holds reports whether the item has the proof's values; false if there is no item.
 func (p *Proof) Holds(it Item) bool {
 	for name, want := range p.Values {
 		is, there := it[name]
@@ -181,7 +177,7 @@ func (p *Proof) Holds(it Item) bool {
 	return it != nil
 }
 
-// OldOf is the item that a write found; nil if its condition held, or there is none.
+// OldOf is the item that a write found; nil if its condition held or there is none.
 func OldOf(failed []Lost, index int) Item {
 	for _, f := range failed {
 		if f.Index == index {
@@ -191,8 +187,8 @@ func OldOf(failed []Lost, index int) Item {
 	return nil
 }
 
-// Names maps every #name of the expressions to name: reserved words never surprise. It is nil for none: DynamoDB refuses
-// an empty map.
+// Names maps every #name of the expressions to name, so that reserved words need no special treatment. It is nil for
+// none: DynamoDB refuses an empty map.
 func Names(expressions ...string) (out map[string]string) {
 	for _, e := range expressions {
 		for i := strings.IndexByte(e, '#'); i >= 0; i = strings.IndexByte(e, '#') {
@@ -212,7 +208,7 @@ func Names(expressions ...string) (out map[string]string) {
 	return out
 }
 
-// OrNil is nil for no values: DynamoDB refuses an empty list of them.
+// OrNil returns nil for no values: DynamoDB refuses an empty map.
 func OrNil(values Item) Item {
 	if len(values) == 0 {
 		return nil
