@@ -21,7 +21,7 @@ func (s *Store) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*la
 	if c.Creates() {
 		return s.create(ctx, c)
 	}
-	before, err := s.expected(ctx, &c.Transition)
+	before, err := s.readExpected(ctx, &c.Transition)
 	if err != nil {
 		return nil, err
 	}
@@ -50,17 +50,17 @@ func (s *Store) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*la
 	if refused.Run() == nil && refused.Counted() {
 		return nil, lane.Moved(c.Projected.ID)
 	}
-	err = s.raceLost(ctx, &c.Transition, c.LeaseToken, refused)
+	err = s.raceError(ctx, &c.Transition, c.LeaseToken, refused)
 	if current := refused.Run(); current != nil && errors.Is(err, runlane.ErrStorageUnavailable) &&
 		change.Mailed(current) {
-		return nil, lane.Moved(c.Projected.ID) // neither sequence nor lease
+		return nil, lane.Moved(c.Projected.ID) // only a signal came
 	}
 	return nil, err
 }
 
-// expected is the run at the transition's sequence, or the conflict.
-func (s *Store) expected(ctx context.Context, t *lane.Transition) (*rows.Run, error) {
-	before, err := s.snapshot(ctx, t)
+// readExpected reads the run at the transition's sequence, or returns the conflict.
+func (s *Store) readExpected(ctx context.Context, t *lane.Transition) (*rows.Run, error) {
+	before, err := s.readSnapshot(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +78,8 @@ func (s *Store) expected(ctx context.Context, t *lane.Transition) (*rows.Run, er
 	return before, nil
 }
 
-// raceLost tells from the old images which race was lost: sequence first, then the lease.
-func (s *Store) raceLost(ctx context.Context, t *lane.Transition, leaseToken string, refused *rows.Refusal) error {
+// raceError is the conflict of a refused commit: the sequence first, then the lease.
+func (s *Store) raceError(ctx context.Context, t *lane.Transition, leaseToken string, refused *rows.Refusal) error {
 	current := refused.Run()
 	switch {
 	case current == nil:
@@ -109,8 +109,8 @@ func (s *Store) raceLost(ctx context.Context, t *lane.Transition, leaseToken str
 
 const maxOwnerRounds = 3
 
-// create commits a new run with its owners. Idempotency is checked before the run's own id, and the id before
-// singleton.
+// create commits a new run with its owners. It checks the idempotency key first, then the run's ID, then the singleton
+// key.
 func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
 	if err := c.Validate(); err != nil {
 		if run, readErr := s.readRun(ctx, c.Key()); readErr == nil && run != nil {
@@ -121,7 +121,7 @@ func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit
 	owners := s.ownersFor(c)
 	slot, err := s.creationSlot(ctx, c)
 	if err != nil {
-		return nil, s.ownedFirst(ctx, owners, err)
+		return nil, s.checkOwnersFirst(ctx, owners, err)
 	}
 	for round := 1; ; round++ {
 		commit, refused, err := s.commit(ctx, &rows.Change{
@@ -149,7 +149,7 @@ func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit
 			if rows.IsSingleton(owners[i]) && exists != nil {
 				break
 			}
-			holder, live, err := s.resolve(ctx, old)
+			holder, live, err := s.resolveOwner(ctx, old)
 			if err != nil {
 				return nil, err
 			}
@@ -177,13 +177,13 @@ func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit
 	}
 }
 
-// creationSlot chooses the slot of a creation that carries a reservation, or that starts at once on a bounded queue.
+// creationSlot chooses the slot of a creation with a reservation, or of one that starts at once on a bounded queue.
 func (s *Store) creationSlot(ctx context.Context, c *lane.AppendCommand) (rows.SlotChange, error) {
 	if !c.Queue.Bounded() || !lane.HoldsSlot(c.Projected) {
 		return rows.SlotChange{}, nil
 	}
 	limited := ctx
-	if c.Reserves() { // the run can wait without a slot: the rest of the caller's time is for the commit
+	if c.Reserves() { // the run can wait without a slot; the commit needs the rest of the time
 		var cancel context.CancelFunc
 		limited, cancel = context.WithTimeout(ctx, s.db.Timeout/slotPatience)
 		defer cancel()
@@ -193,7 +193,7 @@ func (s *Store) creationSlot(ctx context.Context, c *lane.AppendCommand) (rows.S
 	case err == nil && !ok:
 		return slot, noCapacity(c)
 	case err != nil && c.Reserves() && ctx.Err() == nil && !errors.Is(err, runlane.ErrInvariantViolation):
-		// Not for slots of a newer format, which are an invariant violation.
+		// Slots of a newer format are an invariant violation, which is returned.
 		full := noCapacity(c)
 		full.Cause = err
 		return slot, full
@@ -205,8 +205,8 @@ func (s *Store) creationSlot(ctx context.Context, c *lane.AppendCommand) (rows.S
 // slotPatience divides a request's time: a creation with a reservation spends this part on finding a slot.
 const slotPatience = 4
 
-// ownedFirst returns the conflict on a key, if there is one, instead of a full queue: keys are checked first.
-func (s *Store) ownedFirst(ctx context.Context, owners []rows.Owner, full error) error {
+// checkOwnersFirst returns the conflict on a key, if any, instead of a full queue: keys are checked first.
+func (s *Store) checkOwnersFirst(ctx context.Context, owners []rows.Owner, full error) error {
 	for _, owner := range owners {
 		raw, err := s.db.Get(ctx, "read owner", owner.PK, rows.OwnerSK)
 		if err != nil {
@@ -215,7 +215,7 @@ func (s *Store) ownedFirst(ctx context.Context, owners []rows.Owner, full error)
 		if raw == nil {
 			continue
 		}
-		holder, live, err := s.resolve(ctx, raw)
+		holder, live, err := s.resolveOwner(ctx, raw)
 		if err != nil {
 			return err
 		}
@@ -230,14 +230,13 @@ func noCapacity(c *lane.AppendCommand) *runlane.Error {
 	return rows.Conflict(runlane.ConflictQueueCapacity, c.Projected.ID, "queue %q has no free slot", c.Queue.Name)
 }
 
-// commit writes a change: it reads what it needs, then builds everything, then writes all or nothing. Failed conditions
-// are returned to the caller. A marker that moved meanwhile is no conflict for the caller: the write is repeated here
-// on the item as it is now.
+// commit reads the inputs of a change, builds it, and writes all of it or nothing. It returns failed conditions. If
+// only the marker moved, it repeats the commit on the current item.
 func (s *Store) commit(ctx context.Context, c *rows.Change) (*lane.Commit, *rows.Refusal, error) {
 	const maxMarkerRaces = 8
 	c.Transition = rows.AtRest(c.Transition)
 	for race := 1; ; race++ {
-		if err := s.readFor(ctx, c); err != nil {
+		if err := s.readInputs(ctx, c); err != nil {
 			return nil, nil, err
 		}
 		built, err := rows.Build(c)
@@ -273,9 +272,9 @@ func (s *Store) commit(ctx context.Context, c *rows.Change) (*lane.Commit, *rows
 	}
 }
 
-// readFor reads what building a change needs besides the run: the numbers of shards, and when the wakeup that a new one
-// replaces was first sent. Every commit gets a new id.
-func (s *Store) readFor(ctx context.Context, c *rows.Change) (err error) {
+// readInputs reads the numbers of shards, and when the wakeup that a new one replaces was first sent. Every try gets a
+// new commit ID.
+func (s *Store) readInputs(ctx context.Context, c *rows.Change) (err error) {
 	c.ID, c.ClaimToken = randomID(), randomID()
 	if c.Shards, err = s.shardCounts(ctx, c.Projected.Environment); err != nil {
 		return err
@@ -291,7 +290,7 @@ func (s *Store) readFor(ctx context.Context, c *rows.Change) (err error) {
 	return err
 }
 
-// randomID is 128 bits in hex: commit ids (also the request token, at most 36 characters) and claim tokens.
+// randomID is 128 bits in hex, for commit IDs (also request tokens, at most 36 characters) and claim tokens.
 func randomID() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails

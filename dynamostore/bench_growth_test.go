@@ -293,7 +293,7 @@ func compareGrowth(b *testing.B, o *growthOperation, few, large *growth) {
 				began := time.Now()
 				u := worlds[side].use(o, n)
 				times[side] = append(times[side], float64(time.Since(began).Microseconds())/1000)
-				used[side] = plus(used[side], u)
+				used[side] = addUsage(used[side], u)
 			}
 		}
 		for i := range worlds {

@@ -289,3 +289,9 @@ func finding[Command, Answer any](want int, count func(Answer) int, method func(
 		return nil
 	}
 }
+
+func (r *recent[K, V]) become(other *recent[K, V]) {
+	clear(r.byKey)
+	maps.Copy(r.byKey, other.byKey)
+	r.ring, r.next = append(r.ring[:0], other.ring...), other.next
+}

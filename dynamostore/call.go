@@ -10,12 +10,12 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// BeginCall implements lane.Storage: the call and the mark on its run, under the lease, in one transaction.
+// BeginCall implements lane.Storage: one transaction writes the call and marks its run, under the lease.
 func (s *Store) BeginCall(ctx context.Context, c *lane.CallCommand) (*lane.RunCall, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	r, err := s.owned(ctx, c)
+	r, err := s.readLeased(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +50,8 @@ func (s *Store) BeginCall(ctx context.Context, c *lane.CallCommand) (*lane.RunCa
 	return kept.Call(), nil
 }
 
-// owned is the run under the command's lease, from a recent read, else read now.
-func (s *Store) owned(ctx context.Context, c *lane.CallCommand) (*rows.Run, error) {
+// readLeased returns the run under the command's lease, from memory if possible.
+func (s *Store) readLeased(ctx context.Context, c *lane.CallCommand) (*rows.Run, error) {
 	created := rows.ToMillis(c.CreatedAt)
 	known, ok := s.snapshots.get(rows.RunPK(c.RunKey))
 	if ok && known.LeaseToken == c.LeaseToken && known.CreatedAt == created {
@@ -69,7 +69,7 @@ func (s *Store) owned(ctx context.Context, c *lane.CallCommand) (*rows.Run, erro
 	return r, nil
 }
 
-// ReadCalls implements lane.Storage. A run that has called none is one read.
+// ReadCalls implements lane.Storage. One read is enough for a run that has called none.
 func (s *Store) ReadCalls(ctx context.Context, q *lane.CallQuery) (*lane.CallsRead, error) {
 	r, err := s.readRun(ctx, q.RunKey)
 	if err == nil && r == nil {
@@ -107,7 +107,6 @@ func (s *Store) ReadCalls(ctx context.Context, q *lane.CallQuery) (*lane.CallsRe
 	return read, err
 }
 
-// readCall reads one call, nil where there is none.
 func (s *Store) readCall(
 	ctx context.Context, run lane.RunKey, createdAt rows.Millis, name string,
 ) (*rows.Call, error) {
@@ -124,20 +123,21 @@ func (s *Store) ListRunsToTell(ctx context.Context, q *lane.DueQuery) (*runlane.
 	return s.scanRefs(ctx, q, rows.Telling)
 }
 
-// TellEnd implements lane.Storage: the mark, the count and what the last end leads to, in one transaction.
+// TellEnd implements lane.Storage: one transaction removes the marker, counts the end, and for the last end resumes the
+// caller.
 func (s *Store) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	told, err := s.telling(ctx, c)
+	told, err := s.readToldEnd(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	if c.Resume == nil {
-		return nil, s.tell(ctx, c, told)
+		return nil, s.countEnd(ctx, c, told)
 	}
 	t := &c.Resume.Transition
-	before, err := s.expected(ctx, t)
+	before, err := s.readExpected(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -153,12 +153,12 @@ func (s *Store) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit,
 	case refused.Run() == nil:
 		return nil, c.NotTold()
 	default:
-		return nil, s.raceLost(ctx, t, "", refused)
+		return nil, s.raceError(ctx, t, "", refused)
 	}
 }
 
-// telling reads what telling changes, as the command expects it.
-func (s *Store) telling(ctx context.Context, c *lane.TellCommand) (*rows.ToldEnd, error) {
+// readToldEnd reads the ended run and its call, and checks that they are as the command expects.
+func (s *Store) readToldEnd(ctx context.Context, c *lane.TellCommand) (*rows.ToldEnd, error) {
 	r, err := s.readRun(ctx, c.RunKey)
 	if err != nil {
 		return nil, err
@@ -181,8 +181,8 @@ func (s *Store) telling(ctx context.Context, c *lane.TellCommand) (*rows.ToldEnd
 	return told, nil
 }
 
-// tell counts an end that resumes no run.
-func (s *Store) tell(ctx context.Context, c *lane.TellCommand, told *rows.ToldEnd) error {
+// countEnd counts an end that resumes no run.
+func (s *Store) countEnd(ctx context.Context, c *lane.TellCommand, told *rows.ToldEnd) error {
 	writes := []item.Write{told.Ended.Told()}
 	if told.Call != nil {
 		writes = append(writes, told.Call.Counted())

@@ -24,7 +24,6 @@ func (s *Store) PutTask(ctx context.Context, c *lane.PutTaskCommand) error {
 	return err
 }
 
-// taskPosition is the id behind which a list of tasks resumes.
 type taskPosition struct {
 	ID runlane.TaskID `json:"i"`
 }

@@ -14,15 +14,14 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// checkPosition is the key behind which a check resumes.
 type checkPosition struct {
 	PK string `json:"p"`
 	SK string `json:"s"`
 }
 
-// Check implements lane.Storage: it checks the invariants of docs/internals/layout.md on every run and owner of an
-// environment. It scans the table, so it is for tests and diagnosis. A run that changes during the check may be
-// reported wrongly: check while nothing writes, or check twice.
+// Check implements lane.Storage: it checks the invariants of docs/internals/layout.md for the runs and owners of an
+// environment. It scans the table, so it is for tests and diagnosis. A run that changes meanwhile may be reported
+// wrongly: check while nothing writes, or twice.
 func (s *Store) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lane.Violation], error) {
 	limit, err := q.PageLimit()
 	if err != nil {
@@ -47,7 +46,7 @@ func (s *Store) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lan
 			continue
 		}
 		if rows.Newer(it) {
-			page.Items = append(page.Items, ofNewerFormat(it))
+			page.Items = append(page.Items, newerFormatViolation(it))
 			continue
 		}
 		violations, err := s.checkItem(ctx, it)
@@ -76,20 +75,19 @@ func (s *Store) checkItem(ctx context.Context, it item.Item) ([]lane.Violation, 
 	}
 }
 
-// Names of the invariants.
 const (
 	ruleMembership = "a run is in due exactly while it is active, and in done exactly when it is finished"
 	ruleMarker     = "a marker is never later than the time at which its run needs inspection"
 	ruleLatest     = "only a queued or scheduled run has a delivery row to claim"
 	ruleLease      = "only a running run is leased"
-	ruleBulk       = "what the run item announces is there"
+	ruleBulk       = "payloads and outputs that a run item names exist"
 	ruleOwner      = "the owner of an active run's key is that run"
 	ruleSlot       = "a slot is held by the run that names it"
-	ruleShard      = "index rows lie in shards that readers read"
-	ruleFormat     = "what is stored is of a format that this program reads"
+	ruleShard      = "index rows are in shards that readers read"
+	ruleFormat     = "every item has a format that this program reads"
 )
 
-func ofNewerFormat(it item.Item) lane.Violation {
+func newerFormatViolation(it item.Item) lane.Violation {
 	key, _ := rows.ParseRunPK(item.TextOf(it[item.PK]))
 	v := &violations{key: key}
 	v.add(ruleFormat, "%s %s is of format %d, this program reads up to %d",
@@ -165,8 +163,8 @@ func (s *Store) checkRun(ctx context.Context, raw item.Item) ([]lane.Violation, 
 	return v.list, nil
 }
 
-// checkShards finds index rows that no walk reads. A row's shard may differ from the one that writers choose today,
-// because the number of shards has grown.
+// checkShards finds index rows in shards that no walk reads. After the number of shards grew, a row may be in another
+// shard than writers choose today.
 func (s *Store) checkShards(ctx context.Context, r *rows.Run, v *violations) error {
 	shards, err := s.shardCounts(ctx, v.key.Environment)
 	if err != nil {
@@ -184,12 +182,11 @@ func (s *Store) checkShards(ctx context.Context, r *rows.Run, v *violations) err
 	return nil
 }
 
-// claimGrace is how long after a row was published its run's marker may still be at the end of the publisher's claim. A
-// scan that saw the claim has moved it there before the row was marked, and then the mark moves nothing. No reader asks
-// for a published wakeup again that soon.
+// claimGrace is how long a published row's run may keep a marker at the end of the publisher's claim: a scan that saw
+// the claim moved it there, and then the publisher's mark moves nothing. No reader asks for a published wakeup that
+// soon.
 const claimGrace = time.Minute
 
-// checkMarker compares the marker with the next moment at which the run needs inspection.
 func (s *Store) checkMarker(ctx context.Context, r *rows.Run, v *violations) error {
 	m, queue, ok := r.Due().Parse()
 	if !ok || string(queue) != r.Queue {
@@ -210,7 +207,7 @@ func (s *Store) checkMarker(ctx context.Context, r *rows.Run, v *violations) err
 	if (m.Kind == rows.DeadLetter) != dead {
 		v.add(ruleMarker, "the marker is of kind %s, the delivery dead-lettered: %t", m.Kind, dead)
 	}
-	seen := rows.Classify(r, row, -1, false) // before everything, so that all is still to come
+	seen := rows.Classify(r, row, -1, false) // before all times, so that nothing is due yet
 	need := max(seen.Marker.At, seen.Since)
 	if m.Kind == rows.Unpublished && row != nil && row.State() == lane.OutboxPublished {
 		need = max(need, row.Published+rows.Millis(claimGrace/time.Millisecond))
@@ -244,7 +241,7 @@ func (s *Store) checkKeys(ctx context.Context, r *rows.Run, v *violations) error
 	return nil
 }
 
-// checkSlot finds a held slot whose run does not name it: no commit would free it. A reservation is freed by time.
+// checkSlot finds a held slot that its run does not name: no commit would free it. Reservations end by time.
 func (s *Store) checkSlot(ctx context.Context, raw item.Item) ([]lane.Violation, error) {
 	var slot rows.SlotItem
 	if err := rows.Unmarshal(raw, &slot); err != nil {
@@ -254,7 +251,7 @@ func (s *Store) checkSlot(ctx context.Context, raw item.Item) ([]lane.Violation,
 	v := &violations{key: lane.RunKey{Environment: runlane.Environment(environment), RunID: slot.Run}}
 	r, err := s.readRun(ctx, v.key)
 	if errors.Is(err, rows.ErrNewer) {
-		return nil, nil // reported with the run itself
+		return nil, nil // reported for the run itself
 	}
 	if err != nil {
 		return nil, err
@@ -265,8 +262,8 @@ func (s *Store) checkSlot(ctx context.Context, raw item.Item) ([]lane.Violation,
 	return v.list, nil
 }
 
-// checkOwner finds an owner that names a run with other keys. A run that is gone or finished is no fault: owners are
-// resolved when a creation wants the key.
+// checkOwner finds an owner that names a run with other keys. Owners of missing and finished runs are replaced on
+// demand.
 func (s *Store) checkOwner(ctx context.Context, raw item.Item) ([]lane.Violation, error) {
 	var owner rows.Owner
 	if err := rows.Unmarshal(raw, &owner); err != nil {

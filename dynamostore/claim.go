@@ -9,7 +9,6 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// errReservationOver ends a claim whose commit could no longer happen within the reservation that it relies on.
 var errReservationOver = &ddb.TimeLimit{
 	Message: "DynamoDB did not answer before the reservation was over",
 	Hint:    "try again: the run keeps waiting, and gets a slot anew",
@@ -20,7 +19,7 @@ func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.
 	if c.Projected == nil {
 		return nil, c.Validate()
 	}
-	before, err := s.atSequence(ctx, &c.Transition)
+	before, err := s.readAtSequence(ctx, &c.Transition)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +46,7 @@ func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.
 	if lost != "" {
 		return s.refuse(ctx, before, lost)
 	}
-	// The commit happens within the reservation whose slot it takes, or fails.
+	// The commit succeeds within the reservation that it uses, or fails.
 	if slot.Before != nil && slot.Before.Run == c.Projected.ID && slot.Before.Until != 0 &&
 		slot.Before.Outlasts(rows.ToMillis(c.At)) {
 		var cancel context.CancelFunc
@@ -85,12 +84,12 @@ func (s *Store) ReleaseRunLease(ctx context.Context, c *lane.ReleaseCommand) err
 	return nil
 }
 
-// claimSlot chooses what a claim does to slots. lost says why no slot is available; "" means go on.
+// claimSlot chooses the slot change of a claim. lost is why no slot is available, or "".
 func (s *Store) claimSlot(
 	ctx context.Context, c *lane.ClaimCommand, r *rows.Run,
 ) (slot rows.SlotChange, lost lane.Outcome, err error) {
 	if r.Slot != 0 && r.State() == runlane.StatusRunning {
-		return slot, "", nil // the run's since its last claim; nothing changes
+		return slot, "", nil // held since its last claim
 	}
 	at := rows.ToMillis(c.At)
 	if r.Slot != 0 && r.DispatchExpiresAt != 0 {
@@ -121,11 +120,10 @@ func leaveSlot(r *rows.Run) (slot rows.SlotChange) {
 	return slot
 }
 
-// slotTries is how often a commit tries to get a slot when other commits took the chosen ones first.
 const slotTries = 4
 
-// acquire commits a reservation or a claim; a lost race is an outcome. choose is called for another slot when another
-// commit took the chosen one first; without choose, the run's own reservation is lost.
+// acquire commits a reservation or a claim; a lost race is an outcome. If another commit took the slot, choose chooses
+// another. Without choose the run has lost its own reservation.
 func (s *Store) acquire(
 	ctx context.Context, c *rows.Change, choose func() (rows.SlotChange, bool, error),
 ) (*lane.Acquisition, error) {
@@ -138,7 +136,7 @@ func (s *Store) acquire(
 			return &lane.Acquisition{Outcome: lane.Acquired, Commit: commit}, nil
 		case !refused.OnlySlots():
 			if c.Slot.Put != nil {
-				s.offers.again(c.Before.Partition(), c.Slot.Put.Number())
+				s.offers.reopen(c.Before.Partition(), c.Slot.Put.Number())
 			}
 			return &lane.Acquisition{Outcome: lane.LostSequence}, nil
 		case choose == nil:
@@ -157,12 +155,11 @@ func (s *Store) acquire(
 	}
 }
 
-// refuse reports that no slot is available. A run whose queue is full is marked as waiting for a slot: its wakeup is
-// acknowledged, and a marker from before the queue got its limit may lie hours ahead. Two kinds of runs keep their
-// marker:
+// refuse reports that no slot is available. A run of a full queue gets the marker of slotless runs: its wakeup is
+// acknowledged, and a marker from before the queue had a limit may be hours ahead. Two kinds of runs keep their marker:
 //
 //   - a running run, so that the end of its lease is found;
-//   - a run whose latest wakeup is a dead letter: it waits for an operator, and this wakeup is an older one.
+//   - a run with a dead letter as its latest wakeup: it waits for an operator, and this wakeup is an older one.
 func (s *Store) refuse(ctx context.Context, r *rows.Run, lost lane.Outcome) (*lane.Acquisition, error) {
 	since, ok := r.DispatchableAt()
 	if ok && lost == lane.LostCapacity && r.State() != runlane.StatusRunning && r.Marker().Kind != rows.DeadLetter {
@@ -181,7 +178,7 @@ func (s *Store) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatCommand)
 	if token := heartbeatToken(c); token != "" {
 		return s.AppendRunEvents(ctx, &lane.AppendCommand{Transition: c.Transition, LeaseToken: token})
 	}
-	if _, err := s.expected(ctx, &c.Transition); err != nil {
+	if _, err := s.readExpected(ctx, &c.Transition); err != nil {
 		return nil, err
 	}
 	return nil, &runlane.Error{
@@ -191,7 +188,6 @@ func (s *Store) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatCommand)
 	}
 }
 
-// heartbeatToken is the token of a command that is a heartbeat and nothing else.
 func heartbeatToken(c *lane.HeartbeatCommand) string {
 	if len(c.Events) != 1 {
 		return ""

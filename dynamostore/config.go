@@ -11,7 +11,7 @@ import (
 
 const shardsCached = time.Minute
 
-// shardCounts are the environment's numbers of shards, read about once a minute; concurrent callers share one reading.
+// shardCounts are the environment's numbers of shards, read about once a minute. Concurrent callers share one read.
 func (s *Store) shardCounts(ctx context.Context, e runlane.Environment) (rows.Shards, error) {
 	if counts, ok := s.knownShards(e); ok {
 		return counts, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// ListDeadLetters implements lane.Storage. It lists the markers of dead letters.
+// ListDeadLetters implements lane.Storage by the markers of dead letters.
 func (s *Store) ListDeadLetters(
 	ctx context.Context, q *lane.DeadLetterQuery,
 ) (*runlane.Page[runlane.DeadLetter], error) {
@@ -68,7 +68,7 @@ func (s *Store) ListDeadLetters(
 	return letters, nil
 }
 
-// RequeueDeadLetters implements lane.Storage: row first, then the marker.
+// RequeueDeadLetters implements lane.Storage: the row first, then the marker.
 func (s *Store) RequeueDeadLetters(ctx context.Context, c *lane.RequeueCommand) (requeued int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, s.db.Failure(ctx, "requeue", err)

@@ -11,15 +11,15 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// maxJumps bounds the partitions that one scan for slots visits: each costs one read of its slots.
+// maxJumps limits the partitions of one scan for slots: each costs a read of its slots.
 const maxJumps = 200
 
-// staleMarkers are read besides the wanted ones: the index may still hold some of runs that have just got a slot.
+// staleMarkers are extra rows to read: the index may still have runs that just got a slot.
 const staleMarkers = 3
 
 const skDispatch = "dispatch"
 
-// dispatchCursor resumes a scan for slots: first among the markers that have a time, then among the partitions.
+// dispatchCursor resumes a scan for slots: first in the markers with a time, then in the partitions.
 type dispatchCursor struct {
 	Timed   runlane.Cursor `json:"t,omitempty"`
 	Walking bool           `json:"w,omitempty"`
@@ -28,10 +28,9 @@ type dispatchCursor struct {
 	Wrapped bool              `json:"r,omitempty"`
 }
 
-// ListRunsNeedingDispatch implements lane.Storage. Runs whose marker has a time come first (expired reservations and
-// leases, waits that are due), then those that wait for a slot, partition by partition. A partition without a free slot
-// costs one read of its slots and is skipped. When a bound ends a scan, the next scan continues behind the partition
-// where it stopped, so that no partition is reached less often than others.
+// ListRunsNeedingDispatch implements lane.Storage. Runs with a time in their marker come first (expired reservations
+// and leases, due waits), then slotless runs by partition. A full partition costs one read and is skipped. After a
+// limit the next scan continues with the next partition, so that all are reached equally often.
 func (s *Store) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	limit, err := q.PageLimit()
 	if err != nil {
@@ -44,11 +43,11 @@ func (s *Store) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery) (
 	}
 	d := newDispatch(s, q, limit)
 	if q.ConcurrencyKey != nil {
-		err := d.ofKey(ctx, *q.ConcurrencyKey)
+		err := d.takeOfKey(ctx, *q.ConcurrencyKey)
 		return &runlane.Page[lane.RunRef]{Items: d.refs}, err
 	}
 	if !at.Walking {
-		next, err := d.timed(ctx, at.Timed)
+		next, err := d.takeTimed(ctx, at.Timed)
 		if err != nil {
 			return nil, err
 		}
@@ -58,7 +57,7 @@ func (s *Store) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery) (
 				Next:  rows.SealCursor(scope, dispatchCursor{Timed: next}),
 			}, nil
 		}
-		if at.WalkPosition, err = s.lastWalk(ctx, q.Environment); err != nil {
+		if at.WalkPosition, err = s.loadWalk(ctx, q.Environment); err != nil {
 			return nil, err
 		}
 		at.Walking, at.Start = true, at.WalkPosition
@@ -71,12 +70,11 @@ func (s *Store) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery) (
 	if !done {
 		page.Next = rows.SealCursor(scope, at)
 	}
-	return page, s.keepWalk(ctx, q.Environment, at, done)
+	return page, s.saveWalk(ctx, q.Environment, at, done)
 }
 
-// ofKey reads the runs that wait for a slot in the partitions of one concurrency key, those that have waited longest
-// first.
-func (d *dispatch) ofKey(ctx context.Context, key string) error {
+// takeOfKey takes the longest waiting runs in the partitions of one concurrency key.
+func (d *dispatch) takeOfKey(ctx context.Context, key string) error {
 	shards, err := d.store.shardCounts(ctx, d.q.Environment)
 	if err != nil {
 		return err
@@ -87,7 +85,7 @@ func (d *dispatch) ofKey(ctx context.Context, key string) error {
 		if !d.wants(queue.Name) {
 			continue
 		}
-		// A partition waits in one shard. The walk finds what was written under other numbers of shards.
+		// A partition waits in one shard. The walk finds rows written under other numbers of shards.
 		shard := rows.ShardOf(string(p.Queue)+":"+p.Hash, shards.Write)
 		if d.limit == 1 {
 			if err := d.offer(ctx, p, queue.Concurrency, shard); err != nil || len(d.refs) > 0 {
@@ -130,8 +128,8 @@ func (d *dispatch) ofKey(ctx context.Context, key string) error {
 	return err
 }
 
-// timed reads the markers that have a time. Runs of full partitions get the marker of runs that wait for a slot.
-func (d *dispatch) timed(ctx context.Context, after runlane.Cursor) (runlane.Cursor, error) {
+// takeTimed reads the markers with a time. Runs of full partitions get the marker of runs that wait for a slot.
+func (d *dispatch) takeTimed(ctx context.Context, after runlane.Cursor) (runlane.Cursor, error) {
 	q := *d.q
 	q.After, q.Limit = after, d.limit
 	kinds := []kindBound{
@@ -184,13 +182,13 @@ func (d *dispatch) timed(ctx context.Context, after runlane.Cursor) (runlane.Cur
 	return page.Next, nil
 }
 
-// walk goes through the partitions until it has been through all (done), has enough, or reaches its bound.
+// walk visits the partitions until all are visited (done), the page is full, or a limit is reached.
 func (d *dispatch) walk(ctx context.Context, at *dispatchCursor) (done bool, err error) {
 	shards, err := d.store.shardCounts(ctx, d.q.Environment)
 	if err != nil {
 		return false, err
 	}
-	at.Shard %= shards.Read // the number may have changed since
+	at.Shard %= shards.Read // the number may have changed
 	for {
 		until := ""
 		if at.Wrapped && at.Shard == at.Start.Shard {
@@ -213,7 +211,8 @@ func (d *dispatch) walk(ctx context.Context, at *dispatchCursor) (done bool, err
 	}
 }
 
-// walkShard visits the partitions of a shard behind at.After, up to until if that is set. stopped: a bound was reached.
+// walkShard visits the partitions of a shard after at.After, up to until unless it is empty. stopped: a limit was
+// reached.
 func (d *dispatch) walkShard(ctx context.Context, at *dispatchCursor, until string) (stopped bool, err error) {
 	for {
 		entries, err := d.store.slotlessRows(ctx, d.q.Environment, at.WalkPosition)
@@ -250,7 +249,6 @@ func (d *dispatch) walkShard(ctx context.Context, at *dispatchCursor, until stri
 	}
 }
 
-// samePartition counts the rows of the first row's partition, at most that many.
 func (d *dispatch) samePartition(rows []rows.DueRow, most int) int {
 	first, _ := rows[0].SlotPartition(d.q.Environment)
 	n := 1
@@ -278,7 +276,6 @@ func (d *dispatch) takeRows(ctx context.Context, rows []rows.DueRow) error {
 	return nil
 }
 
-// slotlessRows are the next markers of a shard behind a position.
 func (s *Store) slotlessRows(
 	ctx context.Context, e runlane.Environment, at rows.WalkPosition,
 ) (entries []rows.DueRow, err error) {
@@ -303,8 +300,7 @@ func (s *Store) slotlessRows(
 	return entries, err
 }
 
-// lastWalk is where a bound ended the last pass over the partitions.
-func (s *Store) lastWalk(ctx context.Context, e runlane.Environment) (at rows.WalkPosition, err error) {
+func (s *Store) loadWalk(ctx context.Context, e runlane.Environment) (at rows.WalkPosition, err error) {
 	raw, err := s.db.Get(ctx, "read config", rows.ConfigPK(e), skDispatch)
 	if err != nil || raw == nil {
 		return at, err
@@ -312,8 +308,8 @@ func (s *Store) lastWalk(ctx context.Context, e runlane.Environment) (at rows.Wa
 	return at, rows.Unmarshal(raw, &at)
 }
 
-// keepWalk remembers where a pass ended, and forgets it when a pass is complete.
-func (s *Store) keepWalk(ctx context.Context, e runlane.Environment, at dispatchCursor, done bool) error {
+// saveWalk stores where a pass ended, or deletes that when a pass is complete.
+func (s *Store) saveWalk(ctx context.Context, e runlane.Environment, at dispatchCursor, done bool) error {
 	if done && at.Start == (rows.WalkPosition{}) {
 		return nil
 	}

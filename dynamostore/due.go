@@ -17,7 +17,7 @@ import (
 //	Finding                    Row
 //	work for the wanted stage  returned
 //	work for another stage     left to that stage
-//	nothing to do yet          gets a marker at the time of the next work, so that later scans skip it until then
+//	nothing to do yet          its marker moves to the time of the next work, so that scans skip it until then
 func (s *Store) scan(ctx context.Context, q *lane.DueQuery, wanted rows.Stage) (*runlane.Page[found], error) {
 	at := rows.ToMillis(q.At)
 	var kinds []kindBound
@@ -26,14 +26,14 @@ func (s *Store) scan(ctx context.Context, q *lane.DueQuery, wanted rows.Stage) (
 	}
 	keep := unbounded(q)
 	if wanted == rows.Finalizing || wanted == rows.Telling {
-		keep = q.Wants // a cancellation has nothing to do with slots, nor has an end
+		keep = q.Wants // cancellations and ends need no slots
 	}
 	return s.examine(ctx, q, fmt.Sprint("due ", wanted), kinds, keep, func(rows []rows.DueRow) ([]found, error) {
 		seen, err := s.inspect(ctx, q, rows, at)
 		if err != nil {
 			return nil, err
 		}
-		if err := s.leaveMarkers(ctx, seen, wanted, at); err != nil {
+		if err := s.replaceMarkers(ctx, seen, wanted, at); err != nil {
 			return nil, err
 		}
 		for i := range seen {
@@ -45,10 +45,9 @@ func (s *Store) scan(ctx context.Context, q *lane.DueQuery, wanted rows.Stage) (
 	})
 }
 
-// leaveMarkers moves the markers that classification replaces. Each move is a plain write that depends on its own run
-// alone, so they are sent in parallel: one after the other, a backlog of runs with nothing to do would delay the runs
-// behind it.
-func (s *Store) leaveMarkers(ctx context.Context, seen []found, wanted rows.Stage, at rows.Millis) error {
+// replaceMarkers moves the markers that classification replaces, in parallel: one by one, a backlog of runs with
+// nothing to do would delay the others.
+func (s *Store) replaceMarkers(ctx context.Context, seen []found, wanted rows.Stage, at rows.Millis) error {
 	var leaving []markerMove
 	for _, f := range seen {
 		if to, moves := rows.NextMarker(f.run, f.finding, wanted, at); moves {
@@ -71,8 +70,8 @@ func (s *Store) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery) (
 	return s.scanRefs(ctx, q, rows.Delivering)
 }
 
-// ListRunsNeedingRedelivery implements lane.Storage. Runs that waited for a slot need a wakeup too once their queue has
-// no limit any more: they have none.
+// ListRunsNeedingRedelivery implements lane.Storage. It includes slotless runs of a queue that lost its limit: they
+// never had a wakeup.
 func (s *Store) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scanRefs(ctx, q, rows.Redelivering)
 }
@@ -84,15 +83,13 @@ func (s *Store) ListRunsNeedingCancellationFinalization(
 	return s.scanRefs(ctx, q, rows.Finalizing)
 }
 
-// timedKinds are the markers that stand for a moment.
 var timedKinds = []rows.MarkerKind{
 	rows.Deliverable, rows.Unpublished, rows.Waiting, rows.Parked, rows.Leased, rows.Ended,
 }
 
-// OldestDue is the time since which the oldest marker has been due at an instant; zero when none is due. It reads the
-// index alone, changes nothing and inspects no run: until a tick moves it, a marker may be earlier than the run's next
-// work (docs/internals/layout.md, Indexes). Where ticks keep up, no marker stays due for longer than the time between
-// two ticks and their grace period.
+// OldestDue is the time of the oldest marker due at an instant, or zero. It reads only the index. A marker may be
+// earlier than its run's next work until a tick moves it (docs/internals/layout.md, Indexes). If ticks keep up, no
+// marker is due for longer than the time between two ticks plus their patience.
 func (s *Store) OldestDue(ctx context.Context, environment runlane.Environment, at time.Time) (time.Time, error) {
 	shards, err := s.shardCounts(ctx, environment)
 	if err != nil {

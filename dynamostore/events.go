@@ -12,7 +12,6 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// eventPosition is the place in a history after which a page resumes. It counts events, not commits.
 type eventPosition struct {
 	Sequence int64 `json:"s"`
 }
@@ -51,8 +50,7 @@ func (s *Store) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runlane
 	return page, s.fillBodies(ctx, current, page.Items)
 }
 
-// eventsFrom reads commits in one direction until it has n events beyond the position. It finds the commit that holds
-// the position by reading from the newest commit at or before it.
+// eventsFrom reads n events after the position, starting at the newest commit that can contain it.
 func (s *Store) eventsFrom(
 	ctx context.Context, r *rows.Run, after int64, descending bool, n int,
 ) ([]runlane.EventRecord, error) {
@@ -93,7 +91,7 @@ func (s *Store) eventsFrom(
 	return records[:min(n, len(records))], err
 }
 
-// fillBodies puts payload and output back into the events that brought them.
+// fillBodies restores payload and output in their events.
 func (s *Store) fillBodies(ctx context.Context, r *rows.Run, records []runlane.EventRecord) (err error) {
 	for _, record := range records {
 		switch body := record.Body.(type) {

@@ -13,7 +13,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// PutFlow implements lane.Storage: the head alone, or with a plan in one transaction.
+// PutFlow implements lane.Storage: the head alone, or head and plan in one transaction.
 func (s *Store) PutFlow(ctx context.Context, c *lane.FlowCommand) (*lane.FlowRecord, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -66,7 +66,6 @@ func (s *Store) PutFlow(ctx context.Context, c *lane.FlowCommand) (*lane.FlowRec
 	return record, nil
 }
 
-// putPlan writes a head with the plan of its round.
 func (s *Store) putPlan(ctx context.Context, head *rows.Flow, write item.Write, plan []byte) (bool, error) {
 	put, err := head.PutPlan(plan)
 	if err != nil {
@@ -82,7 +81,6 @@ func (s *Store) putPlan(ctx context.Context, head *rows.Flow, write item.Write, 
 	return len(lost) == 0, err
 }
 
-// removeFlow removes the head with what stands beside it.
 func (s *Store) removeFlow(ctx context.Context, c *lane.FlowCommand, head *rows.Flow) error {
 	writes := []item.Write{{Before: head.Raw, Condition: head.Unchanged()}}
 	err := s.db.Query(ctx, &ddb.Query{
@@ -110,7 +108,6 @@ func (s *Store) removeFlow(ctx context.Context, c *lane.FlowCommand, head *rows.
 	return err
 }
 
-// readFlow reads the head of a flow, nil where there is none.
 func (s *Store) readFlow(ctx context.Context, key lane.FlowKey) (*rows.Flow, error) {
 	raw, err := s.db.Get(ctx, "read flow", rows.FlowPK(key), rows.FlowHeadSK)
 	if err != nil || raw == nil {
@@ -166,7 +163,7 @@ func (s *Store) GetFlow(ctx context.Context, q *lane.FlowRead) (*lane.FlowRecord
 	return record, nil
 }
 
-// ListFlows implements lane.Storage. Each flow of an index is read strongly.
+// ListFlows implements lane.Storage. It reads each flow of the index strongly.
 func (s *Store) ListFlows(ctx context.Context, q *lane.FlowQuery) (*runlane.Page[lane.FlowRecord], error) {
 	limit, err := q.PageLimit()
 	if err != nil {
@@ -209,7 +206,6 @@ func (s *Store) ListFlows(ctx context.Context, q *lane.FlowQuery) (*runlane.Page
 	return page, nil
 }
 
-// flowSpan is the part of an index that a query asks for.
 func (s *Store) flowSpan(ctx context.Context, q *lane.FlowQuery, before rows.Millis) (*ddb.Span, error) {
 	shards, err := s.shardCounts(ctx, q.Environment)
 	if err != nil {
@@ -218,7 +214,7 @@ func (s *Store) flowSpan(ctx context.Context, q *lane.FlowQuery, before rows.Mil
 	span, list := &ddb.Span{Index: indexes[1], SK: rows.FlowHeadSK}, rows.FlowsOpen
 	until := item.BeyondKeys
 	if before > 0 {
-		until = fmt.Sprintf("%013d", before) // keys of that moment have a colon behind it
+		until = fmt.Sprintf("%013d", before) // keys of that moment continue with a colon
 	}
 	switch {
 	case q.Finished:
@@ -234,7 +230,6 @@ func (s *Store) flowSpan(ctx context.Context, q *lane.FlowQuery, before rows.Mil
 	return span, nil
 }
 
-// flows reads heads, by id.
 func (s *Store) flows(
 	ctx context.Context, e runlane.Environment, ids []runlane.FlowID,
 ) (map[runlane.FlowID]*rows.Flow, error) {
@@ -251,7 +246,6 @@ func (s *Store) flows(
 	return found, err
 }
 
-// flowsOf reads the flows of which some of the runs are nodes.
 func (s *Store) flowsOf(
 	ctx context.Context, e runlane.Environment, runs map[runlane.RunID]*rows.Run,
 ) (map[runlane.FlowID]*rows.Flow, error) {

@@ -6,8 +6,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Indexes says in what state they are, for doctor, by one DescribeTable. It has indexes that this version does not
-// know, too: a newer one's that are made before it is deployed, and an older one's that are deleted last.
+// Indexes returns the states of all indexes for doctor, by one DescribeTable: also those of a newer version, created
+// before it is deployed, and of an older one, deleted last.
 func (s *Store) Indexes(ctx context.Context) ([]lane.IndexState, error) {
 	states, err := s.db.States(ctx)
 	if err != nil {

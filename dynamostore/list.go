@@ -14,33 +14,31 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// The parts of the list of runs, in its order.
+// The parts of a list of runs, in order.
 const (
-	timedRuns    = iota // active ones, by the time of their next inspection
-	slotlessRuns        // active ones that wait for a slot, by partition
+	timedRuns    = iota // active runs, by the time of their next inspection
+	slotlessRuns        // active runs that wait for a slot, by partition
 	finishedRuns        // newest first
 	listParts
 )
 
-// listPosition resumes a list within one of its parts.
 type listPosition struct {
 	Part int          `json:"n"`
 	At   ddb.Position `json:"a"`
 }
 
-// listing is one page that is being filled.
 type listing struct {
 	*lane.RunQuery
 	limit    int
 	examined int
 	items    []runlane.RunSummary
 
-	walks [listParts]*ddb.Walking     // nil: not wanted, or behind the position
-	known map[runlane.RunID]*rows.Run // what was read ahead; nil for a run that is gone
+	walks [listParts]*ddb.Walking     // nil: not wanted, or before the position
+	known map[runlane.RunID]*rows.Run // runs read so far; nil for a missing run
 }
 
-// ListRuns implements lane.Storage. Active runs are read strongly behind their markers; finished ones are shown from
-// the index.
+// ListRuns implements lane.Storage. Active runs are found by their markers and read strongly; finished runs are listed
+// from the index.
 func (s *Store) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page[runlane.RunSummary], error) {
 	limit, err := q.PageLimit()
 	if err != nil {
@@ -92,7 +90,6 @@ func (l *listing) page(next runlane.Cursor) *runlane.Page[runlane.RunSummary] {
 	return &runlane.Page[runlane.RunSummary]{Items: l.items, Next: next}
 }
 
-// wants reports whether a part can hold runs of the wanted statuses.
 func (l *listing) wants(part int) bool {
 	if l.Waiting != "" && part == finishedRuns {
 		return false
@@ -147,7 +144,6 @@ func (l *listing) matches(r runlane.RunSummary) bool {
 		(l.Waiting == "" || r.Waiting.Has(l.Waiting))
 }
 
-// take appends a run that matches; enough means that the page is full.
 func (l *listing) take(r runlane.RunSummary) (enough bool) {
 	if l.matches(r) {
 		l.items = append(l.items, r)
@@ -155,15 +151,15 @@ func (l *listing) take(r runlane.RunSummary) (enough bool) {
 	return len(l.items) == l.limit
 }
 
-// listActive shows the runs of markers. Rows of other queues are skipped by their key alone. Rows are stale if their
-// runs are gone, finished or have another marker.
+// listActive lists the runs of markers. It skips rows of other queues by their key, and stale rows: the run is missing,
+// finished or has another marker.
 func (s *Store) listActive(ctx context.Context, l *listing, entries []ddb.Row) (taken int, enough bool, err error) {
 	entries = entries[:min(len(entries), l.atLeast(len(l.items)))]
 	ids := make([]runlane.RunID, len(entries))
 	for i, row := range entries {
 		ids[i] = l.runOf(row)
 	}
-	if err := s.know(ctx, l, ids); err != nil {
+	if err := s.readRunsOnce(ctx, l, ids); err != nil {
 		return 0, false, err
 	}
 	for i, row := range entries {
@@ -176,7 +172,6 @@ func (s *Store) listActive(ctx context.Context, l *listing, entries []ddb.Row) (
 	return len(entries), false, nil
 }
 
-// runOf is the run of a marker; "" if the key alone says that it is not wanted.
 func (l *listing) runOf(row ddb.Row) runlane.RunID {
 	if due, ok := rows.ParseDueRow(row.Item); ok && (l.Queue == "" || l.Queue == due.Queue) {
 		return due.Run
@@ -184,7 +179,6 @@ func (l *listing) runOf(row ddb.Row) runlane.RunID {
 	return ""
 }
 
-// takeFinished shows finished runs as the index has them.
 func (l *listing) takeFinished(entries []ddb.Row) (taken int, enough bool, err error) {
 	for i, row := range entries {
 		r, err := rows.UnmarshalRun(row.Item)
@@ -201,17 +195,13 @@ func (l *listing) takeFinished(entries []ddb.Row) (taken int, enough bool, err e
 	return len(entries), false, nil
 }
 
-// maxListParallel is how many requests of one list may run at once: with the usual number of shards, all that need not
-// wait for one another. A user waits for the page, maybe far from the table.
+// maxListParallel covers all independent requests of a list with the usual number of shards. A user waits for the page,
+// maybe far from the table.
 const maxListParallel = 100
 
-// readAhead fills a page in two rounds if the ids of active runs are spread evenly:
-//
-//   - first the markers, together with the number of shards if it is not known;
-//   - then the runs of these markers, together with the finished runs if they may be needed.
-//
-// A list of finished runs alone needs one round. Shards beyond the usual number need another one, once a minute in a
-// process.
+// readAhead fills a page in two rounds if the IDs of active runs are spread evenly: the markers, with the number of
+// shards if unknown; then their runs, with the finished runs if the page may need them. A list of finished runs alone
+// needs one round. More shards than usual need another round, once a minute.
 func (s *Store) readAhead(ctx context.Context, l *listing, at listPosition) error {
 	shards, known := s.knownShards(l.Environment)
 	if !known {
@@ -250,15 +240,14 @@ func (s *Store) readAhead(ctx context.Context, l *listing, at listPosition) erro
 		second = append(second, l.walks[finishedRuns].Reads()...)
 	}
 	if len(ready) > 0 {
-		second = append(second, func(ctx context.Context) error { return s.know(ctx, l, ready) })
+		second = append(second, func(ctx context.Context) error { return s.readRunsOnce(ctx, l, ready) })
 	}
 	return ddb.AllOf(ctx, maxListParallel, second)
 }
 
-// listWalk is a part of the list. Runs are spread over the shards by their ids: about one page in a hundred thousand
-// needs a second read because one shard holds more of it than the first read covers. But active runs with the same
-// millisecond come shard by shard, and runs that wait for a slot lie together: of these small rows, a usual page is
-// read from every shard.
+// listWalk reads a part of the list. About one page in a hundred thousand needs a second read because one shard has
+// more of its runs than the first read covers. But active runs of one millisecond come shard by shard, and slotless
+// runs are grouped: of these small rows each shard reads a usual page.
 func (s *Store) listWalk(l *listing, part int, shards rows.Shards, after ddb.Position) *ddb.Walking {
 	entries := float64(l.atLeast(0))
 	share := entries / float64(min(shards.Read, rows.DefaultShards))
@@ -278,7 +267,7 @@ func (s *Store) listWalk(l *listing, part int, shards rows.Shards, after ddb.Pos
 	return walk
 }
 
-// atLeast is how many rows are read after those already taken: a filter may let few of them through.
+// atLeast is how many rows to read after those already taken: a filter may pass few of them.
 func (l *listing) atLeast(taken int) int { return max(l.limit-taken, minBatch) }
 
 func (l *listing) activeReads() (reads []func(context.Context) error) {
@@ -290,7 +279,7 @@ func (l *listing) activeReads() (reads []func(context.Context) error) {
 	return reads
 }
 
-// readyRuns are the active runs that come next on this page, as far as their markers are read.
+// readyRuns are the next active runs of this page, as far as their markers are read.
 func (l *listing) readyRuns() (ids []runlane.RunID) {
 	for _, walk := range l.walks[:finishedRuns] {
 		if walk == nil {
@@ -305,8 +294,7 @@ func (l *listing) readyRuns() (ids []runlane.RunID) {
 	return ids
 }
 
-// know reads the runs that were not yet read for this page.
-func (s *Store) know(ctx context.Context, l *listing, ids []runlane.RunID) error {
+func (s *Store) readRunsOnce(ctx context.Context, l *listing, ids []runlane.RunID) error {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id runlane.RunID) bool {
 		_, known := l.known[id]
 		return known || id == ""

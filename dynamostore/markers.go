@@ -8,8 +8,7 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 )
 
-// moveMarker writes a marker if the run has not changed since it was read. If it has changed, the marker stays as that
-// change left it. The sequence never changes.
+// moveMarker writes a marker if the run is as read. Otherwise it leaves the newer marker. The sequence never changes.
 func (s *Store) moveMarker(ctx context.Context, r *rows.Run, to rows.Marker) error {
 	shards, err := s.shardCounts(ctx, r.Key().Environment)
 	if err != nil {
@@ -22,13 +21,11 @@ func (s *Store) moveMarker(ctx context.Context, r *rows.Run, to rows.Marker) err
 	return s.moveMarkerFrom(ctx, r.PK, r.Sequence, r.Due(), due, r.Raw)
 }
 
-// markerMove is a marker for a run as it was read.
 type markerMove struct {
 	run *rows.Run
 	to  rows.Marker
 }
 
-// moveMarkers writes the markers of several runs.
 func (s *Store) moveMarkers(ctx context.Context, moves []markerMove) error {
 	return ddb.InParallel(ctx, moves, func(ctx context.Context, _ int, m markerMove) error {
 		return s.moveMarker(ctx, m.run, m.to)

@@ -1,7 +1,6 @@
 package dynamostore
 
 import (
-	"maps"
 	"sync"
 	"time"
 
@@ -9,28 +8,26 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// How long a remembered slot is worth trying, by the clock of the commands: one that a scan found for a run, and one
-// that a commit freed.
+// How long a slot is remembered, by the clock of the commands: found by a scan, and freed by a commit.
 const (
 	offerTime rows.Millis = 5_000
 	freedTime rows.Millis = 30_000
 )
 
-// slotOffer is a slot that a scan found for a run: the reservation or claim that follows need not read the partition
-// again. It is a reading like any other, and the commit is conditional on it.
+// slotOffer is a slot that a scan found for a run, so that the reservation or claim need not read the partition. The
+// commit is conditional on it.
 type slotOffer struct {
 	partition rows.Partition
 	limit     int
 	number    int
-	before    *rows.SlotItem // a reservation that is over
+	before    *rows.SlotItem // an expired reservation
 	at        rows.Millis
 }
 
-// offers remember slots for a moment: those found for a run, by the run's key, and those freed by this process, by
-// partition.
+// offers remembers slots found for runs, by the run's partition key, and slots freed by this process, by partition.
 type offers struct {
 	now   func() time.Time
-	moved *recent[string, rows.Millis] // rows of runs that no longer wait for a slot there, and when that was learned
+	stale *recent[string, rows.Millis] // stale rows of waiting runs, and when each was found stale
 
 	mutex sync.Mutex
 	byRun map[string]slotOffer
@@ -40,22 +37,22 @@ type offers struct {
 type freedNumber struct {
 	number int
 	at     rows.Millis
-	asked  bool // a search has begun for it
+	asked  bool // a search for it has begun
 }
 
-// offersKept bounds each memory. A forgotten entry costs a read.
+// offersKept limits each map. A forgotten entry costs a read.
 const offersKept = 4096
 
 func newOffers(now func() time.Time) *offers {
 	return &offers{
 		now:   now,
-		moved: newRecent[string, rows.Millis](4096),
+		stale: newRecent[string, rows.Millis](4096),
 		byRun: map[string]slotOffer{},
 		freed: map[rows.Partition][]freedNumber{},
 	}
 }
 
-func (o *offers) find(run string, offer slotOffer) {
+func (o *offers) add(run string, offer slotOffer) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	if len(o.byRun) >= offersKept {
@@ -73,8 +70,8 @@ func (o *offers) take(run string, p rows.Partition, limit int, at rows.Millis) (
 	return offer, ok && offer.partition == p && offer.limit == limit && max(at-offer.at, offer.at-at) <= offerTime
 }
 
-// settled records a commit: the slots that it gave up are free, those that it took are not.
-func (o *offers) settled(p rows.Partition, c *rows.SlotChange, at rows.Millis) {
+// recordSlots records a commit: slots that it gave up are free, slots that it took are not.
+func (o *offers) recordSlots(p rows.Partition, c *rows.SlotChange, at rows.Millis) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	kept := o.freed[p][:0]
@@ -97,7 +94,7 @@ func (o *offers) settled(p rows.Partition, c *rows.SlotChange, at rows.Millis) {
 	}
 }
 
-// next is the newest number that this process freed and for which no search has begun; −1: none.
+// next is the newest number freed by this process without a search, or −1.
 func (o *offers) next(p rows.Partition, at rows.Millis) int {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
@@ -111,8 +108,8 @@ func (o *offers) next(p rows.Partition, at rows.Millis) int {
 	return -1
 }
 
-// again lets another search begin for a number whose run another process took.
-func (o *offers) again(p rows.Partition, number int) {
+// reopen allows another search for a number after another process took the run.
+func (o *offers) reopen(p rows.Partition, number int) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	for i := range o.freed[p] {
@@ -122,61 +119,57 @@ func (o *offers) again(p rows.Partition, number int) {
 	}
 }
 
-// declined records a run that gets no reservation: the slot found for it goes to another run.
-func (o *offers) declined(run string) {
+// decline offers the slot of a run without a reservation to another run.
+func (o *offers) decline(run string) {
 	o.mutex.Lock()
 	offer, ok := o.byRun[run]
 	delete(o.byRun, run)
 	o.mutex.Unlock()
 	if ok {
-		o.again(offer.partition, offer.number)
+		o.reopen(offer.partition, offer.number)
 	}
 }
 
-// movedTime is how long a row counts as stale by memory. Indexes seldom lag by a second, and a run may return to the
-// same place when its queue gains and loses a limit.
-const movedTime = 30 * time.Second
+// staleTime is how long a row is remembered as stale. Indexes seldom lag by a second, and a run may return to the same
+// place when its queue's limit changes.
+const staleTime = 30 * time.Second
 
-// remember treats a row as stale from now on.
-func (o *offers) remember(row rows.DueRow) { o.moved.put(row.Memory(), rows.ToMillis(o.now())) }
+func (o *offers) markStale(row rows.DueRow) { o.stale.put(row.Memory(), rows.ToMillis(o.now())) }
 
-// movedOn reports a row whose run is known to wait there no longer.
-func (o *offers) movedOn(row rows.DueRow) bool {
-	since, known := o.moved.get(row.Memory())
-	return known && rows.ToMillis(o.now())-since <= rows.Millis(movedTime/time.Millisecond)
+func (o *offers) isStale(row rows.DueRow) bool {
+	since, known := o.stale.get(row.Memory())
+	return known && rows.ToMillis(o.now())-since <= rows.Millis(staleTime/time.Millisecond)
 }
 
-// remember records a commit: the run as it is now, and what the commit did to slots.
 func (s *Store) remember(c *rows.Change, w *rows.Built) {
 	s.snapshots.put(w.Run.PK, w.Run)
-	s.offers.follow(c, w)
+	s.offers.recordCommit(c, w)
 }
 
-// remembered is the run that the transition expects, from a recent read or commit; nil: it is not known.
-func (s *Store) remembered(t *lane.Transition) *rows.Run {
+// knownRun is the run that the transition expects, from a recent read or commit, or nil.
+func (s *Store) knownRun(t *lane.Transition) *rows.Run {
 	if known, ok := s.snapshots.get(rows.RunPK(t.Key())); ok && known.ExpectedBy(t) {
 		return known
 	}
 	return nil
 }
 
-// follow records a commit: a run that waited for a slot no longer does, and slots have changed hands.
-func (o *offers) follow(c *rows.Change, w *rows.Built) {
+// recordCommit records that a run stopped waiting for a slot, and slots that changed hands.
+func (o *offers) recordCommit(c *rows.Change, w *rows.Built) {
 	if c.Before != nil && c.Before.Marker().Kind == rows.Slotless && c.Before.Due() != w.Run.Due() {
-		o.remember(rows.DueRow{Run: c.Before.Key().RunID, Key: c.Before.Due()})
+		o.markStale(rows.DueRow{Run: c.Before.Key().RunID, Key: c.Before.Due()})
 	}
 	if w.Slot.Put != nil || w.Slot.Delete != nil {
-		o.settled(w.Run.Partition(), &w.Slot, rows.ToMillis(c.Projected.UpdatedAt))
+		o.recordSlots(w.Run.Partition(), &w.Slot, rows.ToMillis(c.Projected.UpdatedAt))
 	}
 }
 
-// cachedShards are numbers of shards, and when they were read.
 type cachedShards struct {
 	rows.Shards
 	at time.Time
 }
 
-// recent keeps the newest entries of a map, bounded; the entry replaced is the oldest one written.
+// recent is a bounded map. It drops the entry that was added first.
 type recent[K comparable, V any] struct {
 	mutex sync.Mutex
 	byKey map[K]V
@@ -208,10 +201,4 @@ func (r *recent[K, V]) put(key K, v V) {
 		}
 	}
 	r.byKey[key] = v
-}
-
-func (r *recent[K, V]) become(other *recent[K, V]) {
-	clear(r.byKey)
-	maps.Copy(r.byKey, other.byKey)
-	r.ring, r.next = append(r.ring[:0], other.ring...), other.next
 }

@@ -12,7 +12,7 @@ import (
 // Usage counts requests and capacity units, see [lane.Usage].
 type Usage = lane.Usage
 
-func plus(u, v Usage) Usage {
+func addUsage(u, v Usage) Usage {
 	return Usage{
 		Requests:   u.Requests + v.Requests,
 		WriteUnits: u.WriteUnits + v.WriteUnits,
@@ -20,17 +20,16 @@ func plus(u, v Usage) Usage {
 	}
 }
 
-// Stats are usage figures, in total and by operation. Operations are named after the last event of a commit
-// ("run.started") or after what was done ("read run", "acknowledge", "move marker").
+// Stats are usage figures in total and by operation: the last event of a commit ("run.started") or the action ("read
+// run").
 type Stats struct {
 	Usage
-	Conflicts  int64            `json:"conflicts"` // transactions repeated because they met another on the same item
+	Conflicts  int64            `json:"conflicts"` // transactions repeated because another one changed the same item
 	Operations map[string]Usage `json:"operations"`
 }
 
-// meter adds up what requests cost, computed from what is sent: item sizes and index changes, by the rules that AWS
-// bills by. It does not ask DynamoDB, whose emulators report transactions wrongly. Safe for concurrent use; the zero
-// value is ready.
+// meter adds up the cost of requests by the rules of AWS's bill, from item sizes and index changes: emulators of
+// DynamoDB report transactions wrongly. Safe for concurrent use; the zero value is ready.
 type meter struct {
 	mutex sync.Mutex
 	stats Stats
@@ -48,11 +47,11 @@ func (m *meter) Stats() Stats {
 func (m *meter) add(operation string, u Usage) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	m.stats.Usage = plus(m.stats.Usage, u)
+	m.stats.Usage = addUsage(m.stats.Usage, u)
 	if m.stats.Operations == nil {
 		m.stats.Operations = map[string]Usage{}
 	}
-	m.stats.Operations[operation] = plus(m.stats.Operations[operation], u)
+	m.stats.Operations[operation] = addUsage(m.stats.Operations[operation], u)
 }
 
 func (m *meter) conflict() {
@@ -61,18 +60,16 @@ func (m *meter) conflict() {
 	m.stats.Conflicts++
 }
 
-// Usage has the figures of [Store.Stats] by operation.
+// Usage returns the figures of [Store.Stats] by operation.
 func (s *Store) Usage() map[string]Usage { return s.Stats().Operations }
 
 type meterKey struct{}
 
-// withMeter makes the store count what is done under this context in m too, besides its own figures: it is how tests
-// and benchmarks see the cost of one call.
+// withMeter makes requests under the context count in m too. Tests and benchmarks measure single calls with it.
 func withMeter(ctx context.Context, m *meter) context.Context {
 	return context.WithValue(ctx, meterKey{}, m)
 }
 
-// tableMeter makes the requests of the store's table count.
 type tableMeter struct{ store *meter }
 
 // Used implements Meter of the table.

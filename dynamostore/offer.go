@@ -12,24 +12,23 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 )
 
-// Bounds of one search for the run that a freed slot goes to.
+// Limits of one search for the run that gets a freed slot.
 const (
-	// offerPages is how many pages of waiting runs are read, and offerRows how many rows such a page has at most.
+	// offerPages is how many pages of waiting runs are read, and offerRows the size of a page.
 	offerPages = 3
 	offerRows  = 256
-	// offerReads is how many runs are read at once after the first one was stale.
+	// offerReads is how many runs are read at once after a stale first one.
 	offerReads = 4
 )
 
-// offer finds one run of a partition for one free slot. Any number of processes may free slots at the same moment, and
-// each of them searches. The number's rank among the free ones is the run's rank among the waiting ones, so that no two
-// searches choose the same run. With a single free number that is the run that has waited longest. A large limit is
-// divided into its windows first, and the runs by a hash of their ids.
+// offer finds one run of a partition for one free slot. Many processes may search at the same moment. So that no two
+// choose the same run, a search takes the run with the same rank among the waiting runs as its number has among the
+// free ones. A single free number gets the longest waiting run. A large limit is divided into its windows first, and
+// the runs by a hash of their IDs.
 //
-// The index is read before the slots. So a row whose run got a slot meanwhile is dropped by the slots' content, and the
-// ranks agree however late the index is. Rows of runs that have ended meanwhile cost one read each, unless this process
-// knows about them. They come first, so each next read goes further behind. The number of reads is bounded. A run that
-// is not found is left to the next finisher and to the tick.
+// It reads the index before the slots, which then show the runs that got a slot meanwhile: the ranks agree however late
+// the index is. Rows of ended runs cost one read each, unless this process knows about them. They come first, so each
+// next read skips further ahead. The number of reads is limited; the next finisher or the tick finds a missed run.
 func (d *dispatch) offer(ctx context.Context, p rows.Partition, limit int, shard int) error {
 	search := &offerSearch{
 		dispatch:  d,
@@ -50,8 +49,8 @@ func (d *dispatch) offer(ctx context.Context, p rows.Partition, limit int, shard
 		return err
 	}
 	search.position, search.stride, search.free = slices.Index(reading.Free, mine), len(reading.Free), len(reading.Free)
-	if search.position < 0 { // freed by another process, or its run was taken by one
-		search.position = rand.IntN(search.free) // avoiding conflicts needs no secrecy
+	if search.position < 0 { // freed or already used by another process
+		search.position = rand.IntN(search.free) // no secrecy needed
 	}
 	offer := slotOffer{partition: p, limit: limit, number: reading.Free[search.position], at: d.at}
 	search.share = offer.number / rows.WindowWidth(limit)
@@ -62,31 +61,30 @@ func (d *dispatch) offer(ctx context.Context, p rows.Partition, limit int, shard
 	if old, there := reading.Replaced[offer.number]; there {
 		offer.before = &old
 	}
-	d.store.offers.find(found.run.PK, offer)
+	d.store.offers.add(found.run.PK, offer)
 	d.refs = append(d.refs, found.ref())
 	return nil
 }
 
-// offerSearch is the search for the run of one free number.
 type offerSearch struct {
 	*dispatch
 
 	partition        rows.Partition
-	index            string        // where its runs wait
-	rows             []rows.DueRow // that were read and not yet judged
+	index            string        // index partition of its waiting runs
+	rows             []rows.DueRow // read and not yet checked
 	after            item.Item
-	more             bool // behind those
+	more             bool // more rows follow
 	pages            int
-	position, stride int // of the next candidate to read, and how far behind it the one after that is
-	share, shares    int // of the runs, by a hash
-	free             int // numbers that were read
+	position, stride int // next candidate to read, and the distance to the one after it
+	share, shares    int // this search's share of the runs, by a hash
+	free             int // count of free numbers that were read
 }
 
-// page reads the next rows of runs that may wait, as far as this process knows.
+// page reads the next rows, without those known as stale.
 func (o *offerSearch) page(ctx context.Context, size int) error {
 	rows, next, err := o.store.waitingRows(ctx, o.index, o.partition, o.after, size)
 	for _, row := range rows {
-		if !o.store.offers.movedOn(row) {
+		if !o.store.offers.isStale(row) {
 			o.rows = append(o.rows, row)
 		}
 	}
@@ -94,7 +92,6 @@ func (o *offerSearch) page(ctx context.Context, size int) error {
 	return err
 }
 
-// find reads until it finds a run that waits.
 func (o *offerSearch) find(ctx context.Context, reading *rows.SlotReading) (*found, error) {
 	holders := map[runlane.RunID]bool{}
 	for i := range reading.Taken {
@@ -108,7 +105,7 @@ func (o *offerSearch) find(ctx context.Context, reading *rows.SlotReading) (*fou
 		}
 	}
 	for {
-		found, err := o.among(ctx, o.candidates(holders))
+		found, err := o.findAmong(ctx, o.candidates(holders))
 		if found != nil || err != nil || !o.more || o.pages >= offerPages {
 			return found, err
 		}
@@ -119,8 +116,7 @@ func (o *offerSearch) find(ctx context.Context, reading *rows.SlotReading) (*fou
 	}
 }
 
-// candidates are the rows of this search's share, or those of other shares if its share is empty, without runs that
-// hold a slot.
+// candidates are the rows of this search's share, or of the others if it is empty, without runs that hold a slot.
 func (o *offerSearch) candidates(holders map[runlane.RunID]bool) (own []rows.DueRow) {
 	var others []rows.DueRow
 	for _, row := range o.rows {
@@ -140,9 +136,9 @@ func (o *offerSearch) candidates(holders map[runlane.RunID]bool) (own []rows.Due
 	return own
 }
 
-// among reads candidates: one, then some at once, each twice as far behind as the one before. On the last page it
-// continues with those that it left out.
-func (o *offerSearch) among(ctx context.Context, entries []rows.DueRow) (*found, error) {
+// findAmong reads one candidate, then several at once, each twice as far ahead. On the last page it continues with
+// those it skipped.
+func (o *offerSearch) findAmong(ctx context.Context, entries []rows.DueRow) (*found, error) {
 	if len(entries) == 0 {
 		return nil, nil
 	}
@@ -155,12 +151,12 @@ func (o *offerSearch) among(ctx context.Context, entries []rows.DueRow) (*found,
 		for len(chosen) < batch && len(entries) > 0 && (o.position < len(entries) || !o.more) {
 			at := o.position
 			if at >= len(entries) {
-				at = o.beyond(len(entries))
+				at = o.chooseFarther(len(entries))
 			}
 			chosen, entries = append(chosen, entries[at]), slices.Delete(entries, at, at+1)
 			o.position, o.stride = o.position+o.stride-1, 2*o.stride
 		}
-		found, err := o.waits(ctx, chosen)
+		found, err := o.firstWaiting(ctx, chosen)
 		if found != nil || err != nil {
 			return found, err
 		}
@@ -169,17 +165,16 @@ func (o *offerSearch) among(ctx context.Context, entries []rows.DueRow) (*found,
 	return nil, nil
 }
 
-// beyond is a candidate for a search that has reached the end: the last one if the search is alone, because runs that
-// moved on come first; else a random one, to avoid the choices of other searches.
-func (o *offerSearch) beyond(rows int) int {
+// chooseFarther is a candidate for a search at the end of the rows: the last one, because stale rows come first, or a
+// random one if others search too.
+func (o *offerSearch) chooseFarther(rows int) int {
 	if o.free == 1 {
 		return rows - 1
 	}
-	return rand.IntN(rows) // avoiding conflicts needs no secrecy
+	return rand.IntN(rows) // no secrecy needed
 }
 
-// waits is the first of some candidates whose run waits for a slot.
-func (o *offerSearch) waits(ctx context.Context, chosen []rows.DueRow) (*found, error) {
+func (o *offerSearch) firstWaiting(ctx context.Context, chosen []rows.DueRow) (*found, error) {
 	if len(chosen) == 0 {
 		return nil, nil
 	}
@@ -189,7 +184,7 @@ func (o *offerSearch) waits(ctx context.Context, chosen []rows.DueRow) (*found, 
 	}
 	for i := range seen {
 		if seen[i].run == nil {
-			o.store.offers.remember(chosen[i])
+			o.store.offers.markStale(chosen[i])
 			continue
 		}
 		err := o.store.classify(ctx, o.q, seen[i:i+1], o.at)
@@ -200,7 +195,7 @@ func (o *offerSearch) waits(ctx context.Context, chosen []rows.DueRow) (*found, 
 	return nil, nil
 }
 
-// waitingRows are the next rows of a partition, and the key where they end; nil: there are no more.
+// waitingRows are the next rows of a partition, and the key to continue after, or nil.
 func (s *Store) waitingRows(
 	ctx context.Context, dp string, p rows.Partition, after item.Item, limit int,
 ) (entries []rows.DueRow, next item.Item, err error) {

@@ -33,7 +33,7 @@ func (s *Store) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxComm
 	return claimed, err
 }
 
-// claimable finds the runs whose latest row may be due: by the markers, or the given ones.
+// claimable finds the runs with a latest row that may be due: by markers, or by the given IDs.
 func (s *Store) claimable(ctx context.Context, c *lane.ClaimOutboxCommand) ([]*rows.Run, error) {
 	var runs []*rows.Run
 	if c.IDs == nil {
@@ -75,10 +75,10 @@ func (s *Store) claimable(ctx context.Context, c *lane.ClaimOutboxCommand) ([]*r
 	return runs, err
 }
 
-// claimRow takes one row if it is due and no other publisher took it first; nil otherwise.
+// claimRow claims one row, or returns nil if it is not due or another publisher has it.
 func (s *Store) claimRow(ctx context.Context, c *lane.ClaimOutboxCommand, r *rows.Run) (*lane.OutboxMessage, error) {
 	if r.DispatchExpiresAt != 0 && r.DispatchExpiresAt <= rows.ToMillis(c.At) {
-		return nil, nil // its reservation is over: it waits for a slot, and the row is not needed
+		return nil, nil // its reservation is over: it waits for a slot and needs no row
 	}
 	at := rows.DeliveryRef{Key: r.Key(), First: r.DeliveryLog, Index: r.DeliveryIndex}
 	row, err := s.readDelivery(ctx, at.Key, at.First, at.Index)
@@ -95,8 +95,7 @@ func (s *Store) claimRow(ctx context.Context, c *lane.ClaimOutboxCommand, r *row
 	return &m, nil
 }
 
-// updateRow changes a delivery row by one plain write of its log item. It returns the changed row; nil: its condition
-// failed.
+// updateRow changes a delivery row by one plain write of its log item. It returns nil if the condition failed.
 func (s *Store) updateRow(
 	ctx context.Context, operation string, at rows.DeliveryRef, u *item.Update,
 ) (*rows.Delivery, error) {
@@ -109,7 +108,7 @@ func (s *Store) updateRow(
 
 // MarkOutboxMessagesPublished implements lane.Storage.
 func (s *Store) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPublishedCommand) error {
-	return s.mark(ctx, c.Environment, c.Messages, func(ctx context.Context, row rows.ClaimedDelivery) (bool, error) {
+	return s.markRows(ctx, c.Environment, c.Messages, func(ctx context.Context, row rows.ClaimedDelivery) (bool, error) {
 		published, err := s.updateRow(ctx, "acknowledge", row.DeliveryRef, row.MarkPublished(rows.ToMillis(c.At)))
 		if err != nil || published == nil {
 			return false, err
@@ -125,7 +124,7 @@ func (s *Store) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPub
 // MarkOutboxMessagesFailed implements lane.Storage.
 func (s *Store) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailedCommand) error {
 	failures := failuresByID(c.Messages)
-	return s.mark(
+	return s.markRows(
 		ctx,
 		c.Environment,
 		failureRefs(c.Messages),
@@ -136,7 +135,7 @@ func (s *Store) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailed
 				return ok, err
 			}
 			to := rows.Marker{Kind: rows.Unpublished, At: next}
-			if row.Reserved != 0 && next > row.Reserved { // from then on it waits for a slot, and the row is not needed
+			if row.Reserved != 0 && next > row.Reserved { // from then on it waits for a slot and needs no row
 				to = rows.Marker{Kind: rows.Leased, At: row.Reserved}
 			}
 			return true, s.moveAfterMark(ctx, row, to)
@@ -148,7 +147,7 @@ func (s *Store) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailed
 func (s *Store) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.MarkDeadLetteredCommand) error {
 	failures := failuresByID(c.Messages)
 	at := rows.ToMillis(c.At)
-	return s.mark(
+	return s.markRows(
 		ctx,
 		c.Environment,
 		failureRefs(c.Messages),
@@ -173,12 +172,12 @@ func (s *Store) markFailure(
 	return after != nil, err
 }
 
-// moveAfterMark moves the marker of a marked row's run, if sequence and marker are as they were before the mark. If
-// not, the marker stays as that change left it.
+// moveAfterMark moves the marker of a marked row's run if sequence and marker are as before the mark. Otherwise it
+// leaves the newer marker.
 func (s *Store) moveAfterMark(ctx context.Context, row rows.ClaimedDelivery, to rows.Marker) error {
 	_, queue, ok := row.Due.Parse()
 	if !ok {
-		return nil // finished or superseded when it was claimed: the row is marked, nothing moves
+		return nil // the run had no marker when the row was claimed
 	}
 	shards, err := s.shardCounts(ctx, row.Key.Environment)
 	if err != nil {
@@ -191,8 +190,8 @@ func (s *Store) moveAfterMark(ctx context.Context, row rows.ClaimedDelivery, to 
 	return s.moveMarkerFrom(ctx, rows.RunPK(row.Key), row.Sequence, row.Due, due, row.Due.Entry())
 }
 
-// mark handles rows one by one. Rows whose claim is stale are reported together, the rest are marked.
-func (s *Store) mark(
+// markRows calls one for each row, and reports all rows with a stale claim in one error.
+func (s *Store) markRows(
 	ctx context.Context,
 	e runlane.Environment,
 	refs []lane.OutboxRef,

@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// ownersFor are the owners of a creation. Owners that are known to be dead are replaced.
+// ownersFor returns the owners of a creation. Owners known as dead are replaced.
 func (s *Store) ownersFor(c *lane.AppendCommand) []rows.Owner {
 	owners := rows.OwnersOf(c.Projected, c.PayloadHash)
 	for i := range owners {
@@ -21,8 +21,8 @@ func (s *Store) ownersFor(c *lane.AppendCommand) []rows.Owner {
 	return owners
 }
 
-// resolve tells who holds a key: live is the run, as long as it holds the key.
-func (s *Store) resolve(ctx context.Context, raw item.Item) (owner rows.Owner, live *rows.Run, err error) {
+// resolveOwner decodes an owner. live is its run while the run holds the key, else nil.
+func (s *Store) resolveOwner(ctx context.Context, raw item.Item) (owner rows.Owner, live *rows.Run, err error) {
 	if err := rows.Unmarshal(raw, &owner); err != nil {
 		return owner, nil, err
 	}
@@ -37,8 +37,8 @@ func (s *Store) resolve(ctx context.Context, raw item.Item) (owner rows.Owner, l
 	return owner, run, nil
 }
 
-// rememberDead spares the next creation with the key a commit that fails. An owner without a commit id is
-// not remembered: its run's id may name another owner by then.
+// rememberDead saves the next creation with the key a failing commit. Another owner may later have the run ID of one
+// without a commit ID, so that one is not remembered.
 func (s *Store) rememberDead(owner rows.Owner) {
 	if owner.Commit != "" {
 		s.owners.put(owner.PK, owner.Commit)
@@ -87,7 +87,7 @@ func (s *Store) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) erro
 	if raw == nil {
 		return rows.OwnerNotFound()
 	}
-	owner, live, err := s.resolve(ctx, raw)
+	owner, live, err := s.resolveOwner(ctx, raw)
 	switch {
 	case err != nil:
 		return err

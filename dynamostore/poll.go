@@ -11,9 +11,9 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// ListRunnableRuns implements lane.Storage. It moves no marker, because it reads for workers that poll, not for
-// maintenance. A queued run is runnable whatever the state of its wakeup, so markers of deliveries are read up to any
-// time. A run of a bounded queue is runnable while it holds a slot, or while one is free for it.
+// ListRunnableRuns implements lane.Storage for workers that poll. It moves no marker. A queued run is runnable in any
+// state of its wakeup, so deliveries are read up to any time. A run of a bounded queue needs a slot, its own or a free
+// one.
 func (s *Store) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	limit, err := q.PageLimit()
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Store) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlan
 	d := newDispatch(s, q, limit)
 	d.polling = true
 	if !cursor.Walking {
-		next, err := d.runnable(ctx, cursor.Timed)
+		next, err := d.takeRunnable(ctx, cursor.Timed)
 		if err != nil {
 			return nil, err
 		}
@@ -51,13 +51,13 @@ func (s *Store) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlan
 	return page, nil
 }
 
-// runnable reads the markers that have a time, for a worker that polls.
-func (d *dispatch) runnable(ctx context.Context, after runlane.Cursor) (runlane.Cursor, error) {
+// takeRunnable reads the markers with a time for a polling worker.
+func (d *dispatch) takeRunnable(ctx context.Context, after runlane.Cursor) (runlane.Cursor, error) {
 	q := *d.q
 	q.After, q.Limit = after, d.limit
 	leases := d.at
 	if len(q.Bounded) > 0 {
-		leases = rows.FarFuture // reservations are among them
+		leases = rows.FarFuture // includes reservations
 	}
 	kinds := []kindBound{
 		{rows.Deliverable, d.at}, {rows.Waiting, d.at}, {rows.Leased, leases}, {rows.Unpublished, rows.FarFuture},
@@ -88,8 +88,8 @@ func (d *dispatch) runnable(ctx context.Context, after runlane.Cursor) (runlane.
 	return page.Next, nil
 }
 
-// hasSlot reports whether a worker could claim the run now: by its own slot, or by a free one, which it then counts as
-// taken.
+// hasSlot reports whether a worker could claim the run now, with its own slot or a free one. The free slot then counts
+// as taken.
 func (d *dispatch) hasSlot(ctx context.Context, r *rows.Run) (bool, error) {
 	if r.Slot != 0 && (r.State() == runlane.StatusRunning || r.DispatchExpiresAt > d.at) {
 		return true, nil

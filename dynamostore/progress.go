@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// PutProgress implements lane.Storage: it writes the note and checks the lease in one transaction.
+// PutProgress implements lane.Storage: one transaction writes the note and checks the lease.
 func (s *Store) PutProgress(ctx context.Context, key lane.RunKey, leaseToken string, p runlane.Progress) error {
 	writes, err := rows.ProgressWrites(key, leaseToken, p)
 	if err != nil {

@@ -13,16 +13,14 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// pruning is one call of PruneRuns.
 type pruning struct {
 	*lane.PruneCommand
 	limit    int
 	progress lane.PruneProgress
 }
 
-// PruneRuns implements lane.Storage. The index done tells which runs are old; each run is then read strongly. Its run
-// item is removed last: as long as it exists the index shows it, and the next call continues where another one was
-// interrupted.
+// PruneRuns implements lane.Storage. It finds old runs by the index done and reads each strongly. It removes a run item
+// last, so that the next call finds an interrupted one.
 func (s *Store) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.PruneProgress, error) {
 	statuses, err := c.Terminal()
 	if err != nil {
@@ -34,7 +32,7 @@ func (s *Store) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Prun
 	}
 	cutoff := rows.ToMillis(c.OlderThan)
 	scope := fmt.Sprintf("prune %s %q %d %t", c.Environment.Name(), statuses, cutoff, c.ReleaseOwners)
-	var after ddb.Position // of the last row that was pruned or passed
+	var after ddb.Position // the last row that was pruned or skipped
 	if err := rows.OpenCursor(c.After, scope, &after); err != nil {
 		return nil, err
 	}
@@ -42,7 +40,7 @@ func (s *Store) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Prun
 	if err != nil {
 		return nil, err
 	}
-	// keys at the cutoff continue after the colon
+	// Keys at the cutoff continue after the colon.
 	old := doneSpan(c.Environment, statuses, shards, fmt.Sprintf("%013d:", cutoff))
 	_, stopped, more, err := s.db.Walk(
 		ctx,
@@ -65,7 +63,7 @@ func (s *Store) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Prun
 	return &p.progress, nil
 }
 
-// pruneRows prunes rows in their order until the call's limit, and tells how many it pruned or passed.
+// pruneRows prunes rows in order up to the call's limit, and returns how many it pruned or skipped.
 func (s *Store) pruneRows(ctx context.Context, p *pruning, entries []ddb.Row) (taken int, err error) {
 	ids := make([]runlane.RunID, len(entries))
 	for i, row := range entries {
@@ -93,7 +91,7 @@ func (s *Store) pruneRows(ctx context.Context, p *pruning, entries []ddb.Row) (t
 	for ; taken < len(entries) && p.progress.Pruned+len(chosen) < p.limit; taken++ {
 		r := runs[ids[taken]]
 		switch {
-		case r == nil || r.DoneA != entries[taken].Sort: // pruned already, or the id is used again: the index is late
+		case r == nil || r.DoneA != entries[taken].Sort: // already pruned, or the ID is used again: the index is late
 		case r.Untold() || r.Needed(from, goes) || r.InFlow(flows):
 		case !p.ReleaseOwners &&
 			slices.ContainsFunc(owners[ids[taken]], func(o rows.Owner) bool { return o.Holds(r, s.now()) }):
@@ -115,7 +113,6 @@ func (s *Store) pruneRows(ctx context.Context, p *pruning, entries []ddb.Row) (t
 	return taken, err
 }
 
-// origins are where runs come from, each once.
 func origins[ID comparable](runs map[runlane.RunID]*rows.Run, of func(*rows.Run) (ID, bool)) []ID {
 	var ids []ID
 	for _, r := range runs {
@@ -126,7 +123,6 @@ func origins[ID comparable](runs map[runlane.RunID]*rows.Run, of func(*rows.Run)
 	return ids
 }
 
-// sourcesOf reads the runs that have called some of the runs, or that some of them repeat.
 func (s *Store) sourcesOf(
 	ctx context.Context, environment runlane.Environment, runs map[runlane.RunID]*rows.Run,
 ) (map[runlane.RunID]*rows.Run, error) {
@@ -137,7 +133,7 @@ func (s *Store) sourcesOf(
 	return s.readRuns(ctx, environment, ids)
 }
 
-// ownersHeld reads which of their keys the runs still own: a key may have been reset, or taken by another run.
+// ownersHeld reads which keys the runs still own: a key may have been reset or taken by another run.
 func (s *Store) ownersHeld(
 	ctx context.Context, runs map[runlane.RunID]*rows.Run,
 ) (map[runlane.RunID][]rows.Owner, error) {
@@ -159,10 +155,11 @@ func (s *Store) ownersHeld(
 	return held, err
 }
 
-// pruneRun removes one run: its owners, payload and output, its log from the newest back, its records, and the run item
-// last. Any number of callers may repeat it until the run item is gone; gone is true for the caller that removed the
-// item. Another caller may finish first, and the id may be used again. So owners and everything under the run's key are
-// read before the run is last found unchanged, and each is removed only as it was read.
+// pruneRun removes a run's owners, payload and output, its log from the newest back, records, and the run item last. It
+// may be repeated; gone is true for the caller that removed the run item.
+//
+// Another caller may finish first, and the ID may be used again. So everything is read before the last check that the
+// run is unchanged, and removed only as it was read.
 func (s *Store) pruneRun(ctx context.Context, r *rows.Run, owners []rows.Owner) (gone bool, err error) {
 	parts, err := s.partsOf(ctx, r)
 	if err != nil || parts == nil {
@@ -183,7 +180,7 @@ func (s *Store) pruneRun(ctx context.Context, r *rows.Run, owners []rows.Owner) 
 		}
 	}
 	run, rest := parts[len(parts)-1], parts[:len(parts)-1]
-	for _, part := range slices.Backward(rest) { // 'payload' > 'output' > 'note' > 'log:…' > 'kept:…': descending order
+	for _, part := range slices.Backward(rest) { // 'payload' > 'output' > 'note' > 'log:…' > 'kept:…'
 		if result, err := s.db.Delete(ctx, "prune", part, rows.AsRead(part)); err != nil || result == ddb.Kept {
 			return false, err
 		}
@@ -192,7 +189,7 @@ func (s *Store) pruneRun(ctx context.Context, r *rows.Run, owners []rows.Owner) 
 	return result == ddb.Removed, err
 }
 
-// partsOf reads everything under the run's key, the run item last; nil when the run item is gone or another run's.
+// partsOf reads everything under the run's key, the run item last; nil if the run item is missing or another run's.
 func (s *Store) partsOf(ctx context.Context, r *rows.Run) (parts []item.Item, err error) {
 	err = s.db.Query(ctx, &ddb.Query{
 		Operation: "prune",

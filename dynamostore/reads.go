@@ -11,7 +11,6 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// readDeliveries reads the latest delivery rows of runs.
 func (s *Store) readDeliveries(ctx context.Context, runs []*rows.Run) (map[runlane.RunID]*rows.Delivery, error) {
 	index := map[string]*rows.Run{}
 	var keys []item.Item
@@ -33,9 +32,8 @@ func (s *Store) readDeliveries(ctx context.Context, runs []*rows.Run) (map[runla
 	return entries, err
 }
 
-// Bounds of reading.
 const (
-	maxBulkTries = 3 // readings of an announced payload or output
+	maxBulkTries = 3 // reads of a payload or output that the run item names
 )
 
 // GetRun implements lane.Storage.
@@ -47,19 +45,18 @@ func (s *Store) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, erro
 	return run, err
 }
 
-// snapshot is the run item that the transition expects, from a recent read or commit, else read now. It may be at
-// another sequence, or belong to another run: the caller checks. nil: there is no run.
-func (s *Store) snapshot(ctx context.Context, t *lane.Transition) (*rows.Run, error) {
-	if known := s.remembered(t); known != nil {
+// readSnapshot returns the transition's run item, from memory if possible, or nil. The caller checks its sequence and
+// creation.
+func (s *Store) readSnapshot(ctx context.Context, t *lane.Transition) (*rows.Run, error) {
+	if known := s.knownRun(t); known != nil {
 		return known, nil
 	}
 	return s.readRun(ctx, t.Key())
 }
 
-// atSequence is the run that a claim or a reservation expects; nil: there is none, or it is at another sequence, or the
-// item belongs to another run.
-func (s *Store) atSequence(ctx context.Context, t *lane.Transition) (*rows.Run, error) {
-	run, err := s.snapshot(ctx, t)
+// readAtSequence returns the run that a claim or a reservation expects, or nil if it changed.
+func (s *Store) readAtSequence(ctx context.Context, t *lane.Transition) (*rows.Run, error) {
+	run, err := s.readSnapshot(ctx, t)
 	if err != nil || run == nil || !run.ExpectedBy(t) {
 		return nil, err
 	}
@@ -78,8 +75,8 @@ func (s *Store) readRun(ctx context.Context, key lane.RunKey) (*rows.Run, error)
 	return r, err
 }
 
-// readWhole reads run and payload in one strong query, and what is stored apart: a separate output, a long failure. The
-// run item says where these are; if one is announced but not yet visible, it is read again. nil: there is no run.
+// readWhole reads run and payload in one strong query, then a separate output and a long failure. It reads again if an
+// item that the run names is not visible yet. Without a run the result is nil.
 func (s *Store) readWhole(ctx context.Context, key lane.RunKey) (*runlane.Run, *rows.Run, error) {
 	var current *rows.Run
 	var payload item.Item
@@ -117,7 +114,7 @@ func (s *Store) readWhole(ctx context.Context, key lane.RunKey) (*runlane.Run, *
 	return run, current, err
 }
 
-// bulk is the payload or output of a run. read is its item if it was read already.
+// bulk is the payload or output of a run. read is its separate item if already read.
 func (s *Store) bulk(
 	ctx context.Context, r *rows.Run, p rows.Place, inlined []byte, sk string, read item.Item,
 ) ([]byte, error) {
@@ -149,7 +146,7 @@ func (s *Store) bulk(
 	return rows.Open(p, stored.Body)
 }
 
-// wholeFailure is the failure as it was recorded: on the run item when it is short, else from its commit.
+// wholeFailure is the recorded failure: short ones are on the run item, others in their commit.
 func (s *Store) wholeFailure(ctx context.Context, r *rows.Run) (runlane.Failure, error) {
 	stub := runlane.Failure{Code: runlane.ErrorCode(r.FailureCode), Message: r.FailureMessage}
 	if r.FailureLog == 0 {
@@ -218,8 +215,8 @@ func (s *Store) getWholeRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane
 	return slices.DeleteFunc(runs, func(r *runlane.Run) bool { return r == nil }), err
 }
 
-// readRuns reads run items strongly, each once, in batches. Runs that a newer program wrote are left out: a scan skips
-// them like stale rows, because one of them must not stop the work on all others.
+// readRuns reads run items strongly, each once, in batches. It leaves out runs of a newer program: one of them must not
+// stop the work on all others.
 func (s *Store) readRuns(
 	ctx context.Context, e runlane.Environment, ids []runlane.RunID,
 ) (map[runlane.RunID]*rows.Run, error) {

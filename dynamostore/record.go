@@ -13,7 +13,7 @@ import (
 // maxRecordBytes ends a page of records early: 500 results of the largest size would not fit into memory.
 const maxRecordBytes = 8 << 20
 
-// KeepRecord implements lane.Storage: one plain write beside the run, which is not read.
+// KeepRecord implements lane.Storage: one plain write. The run is not read.
 func (s *Store) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.StepRecord, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func (s *Store) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.Step
 	if err != nil {
 		return nil, err
 	}
-	// Where an answer got lost, whatever is there is the answer: what is kept now, by this write or another.
+	// After a lost answer the stored record is the result, whether this write or another one stored it.
 	put.Wrote = func(now item.Item) bool { return len(now) > 0 && !replaceable(now, c) }
 	kept, _, err := s.db.Update(ctx, "keep record", put)
 	if err != nil {
@@ -35,7 +35,6 @@ func (s *Store) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.Step
 	return recordOf(kept)
 }
 
-// replaceable reports a record that the command's would have replaced, had it been written.
 func replaceable(now item.Item, c *lane.KeepCommand) bool {
 	var kept rows.Kept
 	if rows.Unmarshal(now, &kept) != nil {
@@ -54,7 +53,6 @@ func recordOf(raw item.Item) (*lane.StepRecord, error) {
 	return kept.Record()
 }
 
-// recordPosition is the name behind which a list of records resumes.
 type recordPosition struct {
 	Name string `json:"n"`
 }

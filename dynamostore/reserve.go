@@ -14,12 +14,12 @@ func (s *Store) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) 
 	if c.Projected == nil {
 		return nil, c.Validate()
 	}
-	before, err := s.atSequence(ctx, &c.Transition)
+	before, err := s.readAtSequence(ctx, &c.Transition)
 	if err != nil {
 		return nil, err
 	}
 	if before == nil {
-		s.offers.declined(rows.RunPK(c.Key()))
+		s.offers.decline(rows.RunPK(c.Key()))
 		return &lane.Acquisition{Outcome: lane.LostSequence}, nil
 	}
 	if err := c.Validate(); err != nil {
@@ -53,8 +53,8 @@ func (s *Store) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) 
 	)
 }
 
-// ReleaseRunDispatch implements lane.Storage. A wakeup that comes again finds the slot gone, so it is read before it is
-// deleted: a failed condition costs more.
+// ReleaseRunDispatch implements lane.Storage. It reads the slot first: after a redelivered wakeup it is already gone,
+// and a failed condition costs more than a read.
 func (s *Store) ReleaseRunDispatch(ctx context.Context, c *lane.ReleaseDispatchCommand) (bool, error) {
 	run, err := s.readRun(ctx, c.RunKey)
 	until := rows.ToMillis(c.ExpiresAt)
@@ -71,6 +71,6 @@ func (s *Store) ReleaseRunDispatch(ctx context.Context, c *lane.ReleaseDispatchC
 	if err != nil || result != ddb.Removed {
 		return false, err
 	}
-	s.offers.settled(run.Partition(), &rows.SlotChange{Delete: &slot}, rows.ToMillis(c.At))
+	s.offers.recordSlots(run.Partition(), &rows.SlotChange{Delete: &slot}, rows.ToMillis(c.At))
 	return true, nil
 }

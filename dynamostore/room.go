@@ -9,17 +9,16 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// dispatch is one scan for slots.
 type dispatch struct {
 	store *Store
 	q     *lane.DueQuery
 	at    rows.Millis
-	rooms map[rows.Partition]*room // free slots left for this scan
+	rooms map[rows.Partition]*room // of this scan
 	limit int
 	jumps int
 	refs  []lane.RunRef
 
-	polling bool // for workers: what can be claimed now, also in queues without a limit
+	polling bool // for workers: runs that can be claimed now, also of queues without a limit
 }
 
 func newDispatch(s *Store, q *lane.DueQuery, limit int) *dispatch {
@@ -40,9 +39,8 @@ func (d *dispatch) accepts(f *found) bool {
 	return ok && f.finding.Since <= d.at
 }
 
-// take returns a run that needs a slot if there is one for it. A running run that holds its slot needs none. A running
-// run without one is returned all the same, so that it becomes waiting: it must not stay where full partitions are
-// never read.
+// take adds a run that needs a slot if one is free. A running run is always added: it holds a slot, or it must become
+// waiting, or it would stay where full partitions are never read.
 func (d *dispatch) take(ctx context.Context, f found) (taken bool, err error) {
 	if f.run.State() != runlane.StatusRunning {
 		p := f.run.Partition()
@@ -60,11 +58,11 @@ func (d *dispatch) take(ctx context.Context, f found) (taken bool, err error) {
 type room struct {
 	left    int
 	limit   int
-	numbers []int // to give out, in any order: other scans see the same ones
+	numbers []int // free ones, shuffled: other scans see the same numbers
 	over    map[int]rows.SlotItem
 }
 
-// room is how many more runs of a partition may be returned: its free slots, less those given out by this scan.
+// room returns the free slots of a partition, without those given out by this scan.
 func (d *dispatch) room(ctx context.Context, p rows.Partition) (*room, error) {
 	if known := d.rooms[p]; known != nil {
 		return known, nil
@@ -90,7 +88,7 @@ func (d *dispatch) room(ctx context.Context, p rows.Partition) (*room, error) {
 	return r, nil
 }
 
-// give keeps one of the free slots for a run, and offers it to the reservation or claim that follows.
+// give takes one of the free slots for a run and offers it to the reservation or claim that follows.
 func (d *dispatch) give(r *rows.Run, p rows.Partition, from *room) {
 	from.left--
 	if from.left >= len(from.numbers) {
@@ -100,5 +98,5 @@ func (d *dispatch) give(r *rows.Run, p rows.Partition, from *room) {
 	if old, there := from.over[offer.number]; there {
 		offer.before = &old
 	}
-	d.store.offers.find(r.PK, offer)
+	d.store.offers.add(r.PK, offer)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// readRows reads the runs of rows strongly. A row is stale if its run is gone, finished or has another marker: its run
-// is nil. The run is nil too if this version does not know its status, because it could not classify the run.
+// readRows reads the runs of rows strongly. The run is nil if it is missing, finished, has another marker, or a status
+// unknown to this version.
 func (s *Store) readRows(ctx context.Context, e runlane.Environment, rows []rows.DueRow) ([]found, error) {
 	ids := make([]runlane.RunID, len(rows))
 	for i, row := range rows {
@@ -31,8 +31,7 @@ func (s *Store) readRows(ctx context.Context, e runlane.Environment, rows []rows
 	return out, err
 }
 
-// inspect classifies the runs of rows, with the delivery rows that this needs. Runs that patience leaves to other
-// processes are nil in the result, like stale rows.
+// inspect reads and classifies the runs of rows. Stale runs, and runs left to other processes by patience, are nil.
 func (s *Store) inspect(ctx context.Context, q *lane.DueQuery, rows []rows.DueRow, at rows.Millis) ([]found, error) {
 	seen, err := s.readRows(ctx, q.Environment, rows)
 	if err != nil {
@@ -41,7 +40,6 @@ func (s *Store) inspect(ctx context.Context, q *lane.DueQuery, rows []rows.DueRo
 	return seen, s.classify(ctx, q, seen, at)
 }
 
-// classify classifies runs that were read.
 func (s *Store) classify(ctx context.Context, q *lane.DueQuery, seen []found, at rows.Millis) error {
 	var needed []*rows.Run
 	for i := range seen {
@@ -72,7 +70,6 @@ func (s *Store) classify(ctx context.Context, q *lane.DueQuery, seen []found, at
 	return nil
 }
 
-// ref is how a scan returns a run.
 func (f found) ref() lane.RunRef {
 	ref := lane.RunRef{
 		RunKey:         f.run.Key(),
@@ -96,10 +93,10 @@ func refs(page *runlane.Page[found]) *runlane.Page[lane.RunRef] {
 	return out
 }
 
-// maxListRows bounds the rows that one page examines.
+// maxListRows limits the rows that one page examines.
 const maxListRows = 1000
 
-// doneSpan holds the finished runs of the statuses up to a key, oldest first.
+// doneSpan has the finished runs of the statuses up to a key, oldest first.
 func doneSpan(e runlane.Environment, statuses []runlane.Status, shards rows.Shards, until string) *ddb.Span {
 	sp := &ddb.Span{Index: indexes[1], SK: rows.RunSK}
 	for _, status := range statuses {
@@ -114,27 +111,26 @@ func doneSpan(e runlane.Environment, statuses []runlane.Status, shards rows.Shar
 	return sp
 }
 
-// minBatch is the smallest number of runs read at once: a filter may let few of them through.
+// minBatch is the smallest number of runs read at once: a filter may pass few of them.
 const minBatch = 25
 
 const (
-	// maxScanRows bounds the rows whose runs one page reads. A page that reaches the bound has a cursor.
+	// maxScanRows limits the rows with runs to read for one page. A page at the limit has a cursor.
 	maxScanRows = 2000
-	// maxScanKeys bounds the rows that one page drops by their key alone, which costs next to nothing.
+	// maxScanKeys limits the rows that one page drops by their key, which costs next to nothing.
 	maxScanKeys = 50_000
-	// maxScanChunk is how many rows of a shard are read at once after all of the last ones were dropped by their key.
+	// maxScanChunk limits how many rows of a shard are read at once after all of the last ones were dropped.
 	maxScanChunk = 1000
 )
 
-// found is a row whose run was read and classified.
 type found struct {
 	row     rows.DueRow
 	run     *rows.Run
 	finding rows.Finding
 }
 
-// examine pages through the rows of the kinds in due order; judge reads their runs and keeps the run set on those it
-// wants. Rows of queues that are not kept are dropped by the key alone.
+// examine reads rows of the kinds in due order and drops rows of queues outside keep by their key. judge reads the runs
+// and sets the unwanted ones to nil.
 func (s *Store) examine(
 	ctx context.Context, q *lane.DueQuery, what string, kinds []kindBound, keep func(runlane.QueueName) bool,
 	judge func([]rows.DueRow) ([]found, error),
@@ -164,7 +160,7 @@ func (s *Store) examine(
 	_, stopped, more, err := walk.Show(ctx, maxScanKeys, func(entries []ddb.Row) (int, bool, error) {
 		entries = entries[:min(len(entries), max(limit-len(page.Items), minBatch))]
 		var kept []rows.DueRow
-		var behind []int // for each, how many rows are taken with it
+		var behind []int // for each kept row, the number of rows taken with it
 		for i, it := range entries {
 			if row, ok := rows.ParseDueRow(it.Item); ok && keep(row.Queue) {
 				kept, behind = append(kept, row), append(behind, i+1)
@@ -216,16 +212,14 @@ func boundedNames(queues []runlane.Queue) []runlane.QueueName {
 	return names
 }
 
-// kindBound asks for the markers of a kind up to a moment. Markers of runs that wait for a slot have no moment, but are
-// ordered by queue: of them it asks for all except those of the bounded queues, which no caller should have to skip row
-// by row.
+// kindBound selects the markers of a kind up to a moment. Slotless markers are ordered by queue: of these it selects
+// all but the bounded queues', so that no caller skips them row by row.
 type kindBound struct {
 	kind  rows.MarkerKind
 	until rows.Millis
 }
 
-// dueBound asks for what is due of a kind, except deliveries that another process surely handles: patience skips the
-// markers of deliveries that were queued or begun within it, which may be many.
+// dueBound selects the due markers of a kind, without deliveries and ends within patience, of which there may be many.
 func dueBound(kind rows.MarkerKind, at rows.Millis, p lane.Patience) kindBound {
 	if kind == rows.Deliverable || kind == rows.Ended {
 		at -= rows.Millis(p.Queued / time.Millisecond)
@@ -251,7 +245,6 @@ func (b kindBound) partitions(q *lane.DueQuery, shard int) (parts []ddb.Partitio
 	return append(parts, ddb.Partition{Name: name, From: from, Until: item.BeyondKeys})
 }
 
-// unbounded keeps the queues that a query asks for, except bounded ones.
 func unbounded(q *lane.DueQuery) func(runlane.QueueName) bool {
 	return func(queue runlane.QueueName) bool { return q.Wants(queue) && !isBounded(q.Bounded, queue) }
 }

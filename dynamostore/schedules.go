@@ -29,7 +29,7 @@ func (s *Store) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (*r
 		return nil, err
 	}
 	if !ok {
-		return nil, s.refusedPut(ctx, c)
+		return nil, s.putRefusal(ctx, c)
 	}
 	written, err := rows.UnmarshalSchedule(after)
 	if err != nil {
@@ -39,8 +39,7 @@ func (s *Store) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (*r
 	return &record, nil
 }
 
-// refusedPut tells why a put failed on its condition.
-func (s *Store) refusedPut(ctx context.Context, c *lane.PutScheduleCommand) error {
+func (s *Store) putRefusal(ctx context.Context, c *lane.PutScheduleCommand) error {
 	current, err := s.readSchedule(ctx, lane.ScheduleKey{Environment: c.Environment, ScheduleID: c.Record.ID})
 	switch {
 	case errors.Is(err, runlane.ErrScheduleNotFound):
@@ -96,7 +95,6 @@ func (s *Store) readSchedule(ctx context.Context, key lane.ScheduleKey) (*rows.S
 	return rows.UnmarshalSchedule(raw)
 }
 
-// schedulePosition is the id behind which a list of schedules resumes.
 type schedulePosition struct {
 	ID runlane.ScheduleID `json:"i"`
 }
@@ -140,9 +138,8 @@ func (s *Store) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlane.
 	return page, nil
 }
 
-// ClaimScheduleOccurrence implements lane.Storage: the record is read, then the occurrence written. It does no harm if
-// the last fire moves in between: the claim counts as made before that, and the item tells whether this very occurrence
-// was completed.
+// ClaimScheduleOccurrence implements lane.Storage: it reads the record, then writes the occurrence. If the last fire
+// moves in between, the claim counts as earlier, and the item shows whether this occurrence was completed.
 func (s *Store) ClaimScheduleOccurrence(
 	ctx context.Context, c *lane.ClaimOccurrenceCommand,
 ) (*lane.OccurrenceClaim, error) {
@@ -167,8 +164,8 @@ func (s *Store) ClaimScheduleOccurrence(
 	return &lane.OccurrenceClaim{Outcome: lane.Acquired, Token: token}, nil
 }
 
-// keptUntil is the second from which DynamoDB may remove an occurrence. It counts from the store's clock, which agrees
-// with DynamoDB's, and is never before the end of the claim.
+// keptUntil is when DynamoDB may remove an occurrence, by the store's clock, which agrees with DynamoDB's, or a later
+// end of the claim.
 func (s *Store) keptUntil(claimUntil time.Time) time.Time {
 	from := s.now()
 	if claimUntil.After(from) {
@@ -177,11 +174,11 @@ func (s *Store) keptUntil(claimUntil time.Time) time.Time {
 	return from.Add(rows.OccurrenceKept)
 }
 
-// maxCompletionRounds bounds how often a completion starts over because the record or the claim changed under it.
+// maxCompletionRounds limits how often a completion starts over after the record or the claim changed.
 const maxCompletionRounds = 16
 
-// CompleteScheduleOccurrence implements lane.Storage. Repeating it with the same token and the same result changes
-// nothing and is no error.
+// CompleteScheduleOccurrence implements lane.Storage. Repeating it with the same token and result changes nothing and
+// is no error.
 func (s *Store) CompleteScheduleOccurrence(ctx context.Context, c *lane.CompleteOccurrenceCommand) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -210,7 +207,7 @@ func (s *Store) CompleteScheduleOccurrence(ctx context.Context, c *lane.Complete
 	}
 }
 
-// readOccurrence reads a schedule's record, which has to be there, and an occurrence, which may be nil.
+// readOccurrence reads a schedule's record, which must exist, and an occurrence, which may be nil.
 func (s *Store) readOccurrence(
 	ctx context.Context, c *lane.CompleteOccurrenceCommand,
 ) (record *rows.Schedule, occurrence *rows.Occurrence, err error) {
@@ -232,8 +229,8 @@ func (s *Store) readOccurrence(
 	return record, occurrence, err
 }
 
-// complete writes the occurrence's result and moves the record's last fire in one transaction. An occurrence no later
-// than a last fire that counts moves nothing and is a plain write. written is false when what was read has changed.
+// complete writes the occurrence's result, and in the same transaction the record's last fire if it moves. written is
+// false if the items have changed.
 func (s *Store) complete(
 	ctx context.Context, c *lane.CompleteOccurrenceCommand, record *rows.Schedule, occurrence *rows.Occurrence,
 ) (written bool, err error) {
@@ -256,13 +253,12 @@ func (s *Store) complete(
 	return err == nil && len(failed) == 0, err
 }
 
-// occurrencePosition is the fire time behind which a list of occurrences resumes.
 type occurrencePosition struct {
 	Fire rows.Millis `json:"f"`
 }
 
-// ListScheduleOccurrences implements lane.Storage. It skips occurrences that are claimed but not completed, and expired
-// ones that DynamoDB has not yet removed.
+// ListScheduleOccurrences implements lane.Storage. It skips claimed occurrences, and expired ones that DynamoDB has not
+// removed yet.
 func (s *Store) ListScheduleOccurrences(
 	ctx context.Context, q *lane.OccurrenceQuery,
 ) (*runlane.Page[runlane.Occurrence], error) {

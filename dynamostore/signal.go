@@ -10,8 +10,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// ReadMail implements lane.Storage. The run item, which counts, is read before the signals; a signal that is asked for
-// by its id, with the run.
+// ReadMail implements lane.Storage. It reads the run item with its count before the signals, or with an ID both in one
+// request.
 func (s *Store) ReadMail(ctx context.Context, q *lane.MailQuery) (*lane.Mail, error) {
 	if q.ID != "" {
 		return s.readMailOf(ctx, q)
@@ -41,8 +41,8 @@ func (s *Store) ReadMail(ctx context.Context, q *lane.MailQuery) (*lane.Mail, er
 	return mail, err
 }
 
-// firstSignal is the signal of a name that came first, nil for none. The keys are in the order of ids, so it looks at
-// all of the name: usually that is one.
+// firstSignal is the first signal sent under a name, or nil. It reads all signals of the name, usually one: keys are in
+// the order of IDs.
 func (s *Store) firstSignal(ctx context.Context, pk, name string) (first item.Item, err error) {
 	err = s.db.Query(ctx, &ddb.Query{
 		Operation: "read signals",
@@ -57,12 +57,11 @@ func (s *Store) firstSignal(ctx context.Context, pk, name string) (first item.It
 		if first == nil || number < item.Number(first["nr"]) {
 			first = raw
 		}
-		return number > 1, nil // none came before the first
+		return number > 1, nil // number 1 is the first
 	})
 	return first, err
 }
 
-// readMailOf reads the run and signals of one id in one request.
 func (s *Store) readMailOf(ctx context.Context, q *lane.MailQuery) (*lane.Mail, error) {
 	pk := rows.RunPK(q.RunKey)
 	keys := []item.Item{item.Key(pk, rows.RunSK)}
@@ -100,8 +99,8 @@ func (s *Store) readMailOf(ctx context.Context, q *lane.MailQuery) (*lane.Mail, 
 	return mail, nil
 }
 
-// SendSignal implements lane.Storage: the signal and its count on the run, or the commit that it leads to, in one
-// transaction.
+// SendSignal implements lane.Storage: one transaction stores the signal and counts it, or commits the run that it
+// resumes.
 func (s *Store) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.Commit, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -110,7 +109,7 @@ func (s *Store) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.Co
 		return nil, s.putSignal(ctx, c)
 	}
 	t := &c.Resume.Transition
-	before, err := s.expected(ctx, t)
+	before, err := s.readExpected(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -136,12 +135,11 @@ func (s *Store) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.Co
 		item.Number(current["sq"]) == t.ExpectedSequence {
 		return nil, lane.Moved(c.RunID)
 	}
-	return nil, s.raceLost(ctx, t, "", refused)
+	return nil, s.raceError(ctx, t, "", refused)
 }
 
-// putSignal puts a signal that ends no wait.
 func (s *Store) putSignal(ctx context.Context, c *lane.SignalCommand) error {
-	r, err := s.counted(ctx, c)
+	r, err := s.readCounted(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -172,8 +170,8 @@ func (s *Store) putSignal(ctx context.Context, c *lane.SignalCommand) error {
 	}
 }
 
-// counted is the run with as many signals as the command expects, from a recent read, else read now.
-func (s *Store) counted(ctx context.Context, c *lane.SignalCommand) (*rows.Run, error) {
+// readCounted returns the run with the number of signals that the command expects, from memory if possible.
+func (s *Store) readCounted(ctx context.Context, c *lane.SignalCommand) (*rows.Run, error) {
 	expected := func(r *rows.Run) bool {
 		return r != nil && r.Signals == c.Count && r.CreatedAt == rows.ToMillis(c.CreatedAt)
 	}

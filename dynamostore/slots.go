@@ -10,9 +10,8 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 )
 
-// chooseSlot chooses the slot that the commit of a creation, a reservation or a claim takes: the one found for the run
-// a moment ago, or one that a read of the partition shows. It writes nothing: another commit may take the slot first.
-// ok is false when there is none.
+// chooseSlot chooses a slot: the one found for the run a moment ago, or one from a read of the partition. Another
+// commit may take it first. ok is false if there is none.
 func (s *Store) chooseSlot(ctx context.Context, q *rows.SlotQuery) (change rows.SlotChange, ok bool, err error) {
 	if offer, ok := s.offers.take(q.RunPK(), q.Partition, q.Limit, q.At); ok && q.Near < 0 {
 		return q.Take(offer.number, offer.before), true, nil
@@ -21,12 +20,12 @@ func (s *Store) chooseSlot(ctx context.Context, q *rows.SlotQuery) (change rows.
 	if err != nil {
 		return change, false, err
 	}
-	change, ok = reading.Choose(q, rand.IntN) // avoiding conflicts needs no secrecy
+	change, ok = reading.Choose(q, rand.IntN) // no secrecy needed
 	return change, ok, nil
 }
 
-// How many windows a reserver reads at most before it treats a partition of a large limit as full. A trigger reads for
-// its creation, and once more for the run that it created without a slot.
+// Windows to read before a large partition counts as full. A trigger reads for its creation, and again for a run
+// created without a slot.
 const (
 	creationWindows    = 2
 	reservationWindows = 1
@@ -35,10 +34,9 @@ const (
 
 // readFree reads a partition strongly until it finds numbers that a run may take.
 //
-// Where no number at or above the limit is occupied, none will be: all commits with this limit take lower ones. Then
-// any unused number below the limit may be taken without knowing the others, because there are no more numbers than the
-// limit. So of a large limit only some numbers are read, and a nearly full partition may count as full: its run waits,
-// and gets a slot from a finisher or the tick. Where a limit was lowered and higher numbers are still occupied, the
+// If no number at or above the limit is occupied, every unused number below it is free: all commits with this limit
+// take lower numbers. So for a large limit only some windows are read. A nearly full partition may then count as full,
+// and its run waits for a finisher or the tick. If higher numbers are still occupied, after a limit was lowered, the
 // whole partition is read.
 func (s *Store) readFree(ctx context.Context, q *rows.SlotQuery) (*rows.SlotReading, error) {
 	if q.Limit <= rows.SlotWindow {
@@ -81,9 +79,9 @@ func (s *Store) readFree(ctx context.Context, q *rows.SlotQuery) (*rows.SlotRead
 	}
 }
 
-// windowOrder lists the windows of a limit: first the window of near, then the others at random.
+// windowOrder lists the windows of a limit: near's first, the others at random.
 func windowOrder(limit, near int) []int {
-	order := rand.Perm(rows.Windows(limit)) // avoiding conflicts needs no secrecy
+	order := rand.Perm(rows.Windows(limit)) // no secrecy needed
 	if near >= 0 && near < limit {
 		i := slices.Index(order, near/rows.WindowWidth(limit))
 		order[0], order[i] = order[i], order[0]
@@ -91,7 +89,7 @@ func windowOrder(limit, near int) []int {
 	return order
 }
 
-// readWholeSlots reads all slots of a partition, and finds free numbers by the rule that holds whatever is occupied.
+// readWholeSlots reads all slots of a partition and applies the general rule for free numbers.
 func (s *Store) readWholeSlots(ctx context.Context, q *rows.SlotQuery) (*rows.SlotReading, error) {
 	slots, err := s.slots(ctx, q.Partition)
 	if err != nil {
@@ -107,7 +105,7 @@ func (s *Store) readWindow(ctx context.Context, q *rows.SlotQuery, window int) (
 	return s.slotsBetween(ctx, q.Partition, window*rows.WindowWidth(q.Limit), q.End(window)-1)
 }
 
-// slotsBetween reads the slots of a partition from one number to another, −1 for the last, strongly.
+// slotsBetween reads the slots from one number to another strongly; until −1 means to the end.
 func (s *Store) slotsBetween(
 	ctx context.Context, p rows.Partition, from, until int,
 ) (taken []rows.SlotItem, err error) {
@@ -122,7 +120,6 @@ func (s *Store) slotsBetween(
 	return s.querySlots(ctx, where, values)
 }
 
-// slots reads a partition strongly.
 func (s *Store) slots(ctx context.Context, p rows.Partition) (taken []rows.SlotItem, err error) {
 	return s.querySlots(ctx, "#pk = :pk", item.Item{":pk": item.Text(p.PK())})
 }

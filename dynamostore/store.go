@@ -1,12 +1,11 @@
-// Package dynamostore is lane.Storage on one DynamoDB table with two sparse indexes.
+// Package dynamostore implements lane.Storage on one DynamoDB table with two sparse indexes.
 //
-// Every transition of a run is one TransactWriteItems: the run item, conditional on its sequence, and one log item that
-// holds the commit's events and the state of its outbox rows, with owner, payload and output items where they are
-// needed. The index due says which runs need inspection and when; the index done holds the finished runs. The layout,
-// its invariants and its price are described in docs/internals/layout.md.
+// Every transition of a run is one TransactWriteItems: the run item, conditional on its sequence, a log item with the
+// commit's events and outbox rows, and owner, payload and output items as needed. The index due has the runs that need
+// inspection, by time; the index done has the finished runs. See docs/internals/layout.md.
 //
-// A [Store] is safe for concurrent use by any number of goroutines and processes. It counts the capacity units of every
-// request it sends, see [Store.Stats].
+// A [Store] is safe for concurrent use by any number of goroutines and processes, and counts the capacity units of its
+// requests.
 package dynamostore
 
 import (
@@ -24,7 +23,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// API is what the store needs of a DynamoDB client. *dynamodb.Client implements it; tests put a scripted client here.
+// API is the part of a DynamoDB client that the store uses. *dynamodb.Client implements it.
 type API interface {
 	BatchGetItem(
 		ctx context.Context, in *dynamodb.BatchGetItemInput, o ...func(*dynamodb.Options),
@@ -50,24 +49,23 @@ type API interface {
 
 // Options of [New]. nil means the defaults.
 type Options struct {
-	// Now is the clock by which retained idempotency owners expire. Defaults to time.Now. Everything else uses the
-	// instants that commands carry.
+	// Now is the clock for the expiry of idempotency keys and schedule occurrences. Defaults to time.Now. Everything
+	// else uses the instants of commands.
 	Now func() time.Time
 
-	// RequestTimeout bounds each request, the client's own retries included. Defaults to DefaultRequestTimeout.
+	// RequestTimeout limits each request with the client's own retries. Defaults to DefaultRequestTimeout.
 	RequestTimeout time.Duration
 }
 
-// DefaultRequestTimeout bounds each request to DynamoDB.
+// DefaultRequestTimeout limits each request to DynamoDB.
 const DefaultRequestTimeout = 5 * time.Second
 
-// indexes of the table.
 var indexes = []ddb.Index{
 	{Name: rows.IndexDue, Hash: rows.AttrDueP, Sort: rows.AttrDueA},
 	{Name: rows.IndexDone, Hash: rows.AttrDoneP, Sort: rows.AttrDoneA, Projected: rows.ListedAttributes()},
 }
 
-// Store is lane.Storage on a DynamoDB table. Make one with [New].
+// Store implements lane.Storage on a DynamoDB table. Use [New].
 type Store struct {
 	lane.UnimplementedStorage
 
@@ -76,7 +74,7 @@ type Store struct {
 	meter meter
 
 	snapshots *recent[string, *rows.Run] // by partition key
-	owners    *recent[string, string]    // the commits of owners that are known to be dead
+	owners    *recent[string, string]    // commits of dead owners, by partition key
 	offers    *offers
 
 	shardsMutex sync.Mutex
@@ -87,7 +85,7 @@ type Store struct {
 
 var _ lane.Storage = (*Store)(nil)
 
-// New is a store on an existing table. It makes no request; Start does, and checks the table.
+// New returns a store on an existing table. It makes no request; Start checks the table.
 func New(client API, table string, options *Options) *Store {
 	if options == nil {
 		options = &Options{}
@@ -114,7 +112,7 @@ func New(client API, table string, options *Options) *Store {
 	return s
 }
 
-// Capabilities are all promises of the contract except ProcessLocalState.
+// Capabilities are all of the contract's except ProcessLocalState.
 func (s *Store) Capabilities() lane.StorageCapabilities {
 	return lane.StorageCapabilities{
 		ClaimsScheduleOccurrences: true,
@@ -135,8 +133,8 @@ func (s *Store) Capabilities() lane.StorageCapabilities {
 	}
 }
 
-// Start checks New's arguments, and that the table exists and has the keys and indexes of the layout; otherwise it
-// returns runlane.ErrConfigurationInvalid. An endpoint that does not answer is runlane.ErrStorageUnavailable.
+// Start checks New's arguments, and the table's keys and indexes. It returns runlane.ErrConfigurationInvalid, or
+// runlane.ErrStorageUnavailable if the endpoint does not answer.
 func (s *Store) Start(ctx context.Context) error {
 	fault := &runlane.Error{Code: runlane.ErrConfigurationInvalid}
 	switch {
@@ -156,7 +154,7 @@ func (s *Store) Start(ctx context.Context) error {
 // Stats are the requests and capacity units since New.
 func (s *Store) Stats() Stats { return s.meter.Stats() }
 
-// CheckOutput implements lane.OutputChecker.
+// CheckOutput implements lane.Storage.
 func (s *Store) CheckOutput(run runlane.RunID, output []byte) error {
 	if len(output) <= rows.MaxOutputBytes {
 		return nil
@@ -165,7 +163,7 @@ func (s *Store) CheckOutput(run runlane.RunID, output []byte) error {
 	return err
 }
 
-// CheckPayload implements lane.OutputChecker.
+// CheckPayload implements lane.Storage.
 func (s *Store) CheckPayload(run runlane.RunID, payload []byte) error {
 	return rows.CheckPayload(run, payload)
 }

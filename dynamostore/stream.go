@@ -9,23 +9,22 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// RelayAttribute and RelayValue mark log items with a row that is initially pending and due. The stream's filter reads
-// only this mark and INSERT.
+// RelayAttribute and RelayValue mark log items with a row that starts pending and due, for the stream's filter.
 const (
 	RelayAttribute = "relay"
 	RelayValue     = "1"
 )
 
-// StreamRecord is the part of a stream record that the relay needs.
+// StreamRecord is the part of a stream record that the relay uses.
 type StreamRecord struct {
 	Environment runlane.Environment
 	RunID       runlane.RunID
-	OutboxIDs   []string // rows that are initially pending and due; empty: nothing to do
+	OutboxIDs   []string // rows that started pending and due
 }
 
-// ParseStreamImage reads the new image of a stream record. Records of one transaction arrive apart and out of order, so
-// an image is a hint: a publisher claims the rows first. An item that is no commit's log gives no ids; one that cannot
-// be read is runlane.ErrInvariantViolation.
+// ParseStreamImage decodes the new image of a stream record. It is only a hint: records of one transaction arrive apart
+// and out of order, and a publisher claims the rows first. An item other than a log gives no IDs; an unreadable one is
+// runlane.ErrInvariantViolation.
 func ParseStreamImage(image map[string]types.AttributeValue) (StreamRecord, error) {
 	key, ok := rows.ParseRunPK(item.TextOf(image[item.PK]))
 	if !ok || item.TextOf(image[RelayAttribute]) != RelayValue {

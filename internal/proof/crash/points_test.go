@@ -138,8 +138,8 @@ var exceptions = map[string]string{
 
 	// Sizes.
 	"core.(*batch).trigger > core.(*batch).publish":                                "after a hundred wakeups of one batch; the rest of a batch is published by the same call",
-	"dynamostore.(*Store).ListRunsNeedingDispatch > dynamostore.(*Store).keepWalk": "after hundreds of full partitions: where the next scan begins, which may be anywhere",
-	"dynamostore.(*Store).keepWalk > dynamostore/internal/ddb.(*Table).Update":     "as the one above",
+	"dynamostore.(*Store).ListRunsNeedingDispatch > dynamostore.(*Store).saveWalk": "after hundreds of full partitions: where the next scan begins, which may be anywhere",
+	"dynamostore.(*Store).saveWalk > dynamostore/internal/ddb.(*Table).Update":     "as the one above",
 
 	// Not on this lane, or not by the engine.
 	"core.(*Runtime).offerSlot > lane.Storage.ListRunsNeedingDispatch":          "asks for one key, and then nothing is moved",
