@@ -1,8 +1,6 @@
-// Package infra holds the table, index and queue definitions of a Runlane deployment as code. Local AWS and the tests
-// create their resources from here, and a test holds the deployment template equal to it, so there is one place to read
-// what exists.
-//
-// The package is outside the module's compatibility promise: a deployment uses the template, not this package.
+// Package infra defines the table, indexes and queues of a Runlane deployment. Local AWS and the tests create their
+// resources from it, and a test compares the deployment template with it. It is outside the module's compatibility
+// promise.
 //
 // All functions are safe for concurrent use, also by several processes on the same names.
 package infra

@@ -17,47 +17,44 @@ import (
 )
 
 const (
-	// defaultFunctionTimeout is the timeout of the function that reads a queue, where [QueueOptions] names none.
+	// defaultFunctionTimeout is the default of [QueueOptions].FunctionTimeout.
 	defaultFunctionTimeout = 60 * time.Second
-	// maxFunctionTimeout is Lambda's own limit.
+	// maxFunctionTimeout is Lambda's limit.
 	maxFunctionTimeout = 15 * time.Minute
-	// VisibilityFactor is how many function timeouts a received message stays invisible: what AWS asks for, so that
-	// throttled and retried invocations do not let a message reappear while it is being worked on.
+	// VisibilityFactor is the visibility timeout in function timeouts. AWS recommends 6, so that a message does not
+	// reappear while throttled or retried invocations work on it.
 	VisibilityFactor = 6
 	// MaxReceiveCount is how often a message of a standard queue is received before it moves to the dead-letter queue.
 	MaxReceiveCount = 5
-	// MaxFIFOReceiveCount is that of a FIFO queue. A batch of ten may be one group, of which an invocation has time for
-	// the first alone: the last is then received ten times before it begins. The rest is for failures, as in a standard
-	// queue.
+	// MaxFIFOReceiveCount is the same for a FIFO queue. If a batch of ten is one group and an invocation has time only
+	// for the first record, the last record is received ten times before it starts.
 	MaxFIFOReceiveCount = 10 + MaxReceiveCount
-	// retention is how long a work queue and its dead-letter queue keep a message: the longest that SQS allows.
+	// retention is how long queues keep a message: SQS's maximum.
 	retention = 14 * 24 * time.Hour
 
 	fifoSuffix       = ".fifo"
 	deadLetterSuffix = "-dead-letters"
 )
 
-// ErrQueueDiffers says that a queue of that name exists with other attributes; match with errors.Is.
+// ErrQueueDiffers means that a queue of that name exists with other attributes; match with errors.Is.
 var ErrQueueDiffers = errors.New("queue differs from its definition")
 
-// QueueOptions are the choices of a work queue. nil means all defaults.
+// QueueOptions configure a work queue. nil means all defaults.
 type QueueOptions struct {
 	// FunctionTimeout is the timeout of the function that reads the queue, in whole seconds, at most 15 minutes. The
 	// queue's visibility timeout is [VisibilityFactor] times that. 0 means a minute.
 	FunctionTimeout time.Duration
 }
 
-// Queue is a work queue with its dead-letter queue, as created.
+// Queue is a created work queue with its dead-letter queue.
 type Queue struct {
 	Name, URL, ARN                               string
 	DeadLetterName, DeadLetterURL, DeadLetterARN string
 }
 
-// isFIFO reports whether a queue of that name is a FIFO queue, which SQS tells by the suffix.
 func isFIFO(name string) bool { return strings.HasSuffix(name, fifoSuffix) }
 
-// DeadLetterName returns the name of a work queue's dead-letter queue. That of a FIFO queue is FIFO too, as SQS
-// demands.
+// DeadLetterName returns the name of a work queue's dead-letter queue. SQS requires a FIFO queue for a FIFO queue.
 func DeadLetterName(name string) string {
 	if base, fifo := strings.CutSuffix(name, fifoSuffix); fifo {
 		return base + deadLetterSuffix + fifoSuffix
@@ -65,12 +62,9 @@ func DeadLetterName(name string) string {
 	return name + deadLetterSuffix
 }
 
-// QueueAttributes returns the attributes of a work queue: messages kept 14 days, invisible for six function timeouts
-// once received, moved to the dead-letter queue after the fifth receipt ([MaxFIFOReceiveCount] for FIFO), encrypted by
-// SQS. A FIFO queue orders and de-duplicates by message group, never by content: the deduplication id is the outbox
-// id's.
-//
-// The error is for options out of range.
+// QueueAttributes returns the attributes of a work queue: messages are kept for 14 days, invisible for six function
+// timeouts once received, dead letters after the fifth receipt ([MaxFIFOReceiveCount] for FIFO), and encrypted by SQS.
+// A FIFO queue orders and deduplicates by message group, never by content. The error is for options out of range.
 func QueueAttributes(name, deadLetterARN string, options *QueueOptions) (map[string]string, error) {
 	timeout := defaultFunctionTimeout
 	if options != nil && options.FunctionTimeout != 0 {
@@ -98,19 +92,17 @@ func QueueAttributes(name, deadLetterARN string, options *QueueOptions) (map[str
 	return attributes, nil
 }
 
-// redrivePolicy is written by SQS's field names. A struct keeps their order, so that creating a queue twice sends equal
-// text.
+// redrivePolicy has SQS's field names. A struct keeps their order, so that creating a queue twice sends the same text.
 type redrivePolicy struct {
 	DeadLetterTargetARN string `json:"deadLetterTargetArn"`
 	MaxReceiveCount     int    `json:"maxReceiveCount"`
 }
 
-// DeadLetterAttributes returns the attributes of a dead-letter queue of that name: as a work queue, without redrive and
-// with the service's visibility timeout. [RedriveAllowPolicy] comes with the work queue.
+// DeadLetterAttributes returns the attributes of a dead-letter queue: like a work queue's, without redrive and with the
+// default visibility timeout. [RedriveAllowPolicy] is added later.
 func DeadLetterAttributes(name string) map[string]string { return sharedAttributes(name) }
 
-// RedriveAllowPolicy returns the attribute of that name of a dead-letter queue: nothing but its work queue may send it
-// messages that were received too often.
+// RedriveAllowPolicy returns a dead-letter queue's attribute that allows only its work queue to move messages there.
 func RedriveAllowPolicy(workARN string) (string, error) {
 	policy, err := json.Marshal(redriveAllowPolicy{RedrivePermission: "byQueue", SourceQueueARNs: []string{workARN}})
 	if err != nil {
@@ -124,9 +116,8 @@ type redriveAllowPolicy struct {
 	SourceQueueARNs   []string `json:"sourceQueueArns"`
 }
 
-// sharedAttributes are those that a work queue and its dead-letter queue have in common. The latter scopes
-// de-duplication to the group as well: otherwise it would swallow dead messages of different groups that happen to
-// share an id.
+// sharedAttributes are those of both queues. A dead-letter queue deduplicates by group too, or it would drop dead
+// messages of different groups with the same ID.
 func sharedAttributes(name string) map[string]string {
 	attributes := map[string]string{
 		string(types.QueueAttributeNameMessageRetentionPeriod): seconds(retention),
@@ -146,8 +137,8 @@ func sharedAttributes(name string) map[string]string {
 
 func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
 
-// CreateQueue makes sure that the work queue and its dead-letter queue exist with the attributes of their definition.
-// An existing queue with other attributes is an error that wraps [ErrQueueDiffers] and lists them; it is never changed.
+// CreateQueue makes sure that the work queue and its dead-letter queue exist as defined. It never changes an existing
+// queue: if one differs, the error wraps [ErrQueueDiffers] and lists the differences.
 func CreateQueue(ctx context.Context, client *sqs.Client, name string, options *QueueOptions) (Queue, error) {
 	if _, err := QueueAttributes(name, "", options); err != nil {
 		return Queue{}, err // before anything is created
@@ -174,7 +165,7 @@ func CreateQueue(ctx context.Context, client *sqs.Client, name string, options *
 	return queue, allowRedrive(ctx, client, queue)
 }
 
-// allowRedrive comes last: the policy names the work queue, which names the dead-letter queue.
+// allowRedrive runs last: the policy needs the work queue's ARN, and the work queue needs the dead-letter queue's.
 func allowRedrive(ctx context.Context, client *sqs.Client, queue Queue) error {
 	policy, err := RedriveAllowPolicy(queue.ARN)
 	if err != nil {
@@ -207,7 +198,7 @@ func createQueue(
 	default:
 		url = aws.ToString(created.QueueUrl)
 	}
-	// Read back in either case: the ARN is needed, and SQS compares only some attributes when a queue is created again.
+	// Read back in both cases: the ARN is needed, and SQS compares only some attributes when a queue is created again.
 	read, err := client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 		QueueUrl:       aws.String(url),
 		AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll},
@@ -216,13 +207,12 @@ func createQueue(
 		return "", "", fmt.Errorf("read attributes of queue %q: %w", name, err)
 	}
 	if faults := queueFaults(attributes, read.Attributes); len(faults) > 0 {
-		return "", "", fmt.Errorf("queue %q: %w: %s; name another queue, or delete it and create it anew",
+		return "", "", fmt.Errorf("queue %q: %w: %s; name another queue, or delete and recreate it",
 			name, ErrQueueDiffers, strings.Join(faults, "; "))
 	}
 	return url, read.Attributes[string(types.QueueAttributeNameQueueArn)], nil
 }
 
-// queueFaults lists the wanted attributes that a queue has otherwise, sorted by name.
 func queueFaults(want, got map[string]string) []string {
 	var faults []string
 	for _, name := range slices.Sorted(maps.Keys(want)) {
@@ -239,7 +229,7 @@ func queueFaults(want, got map[string]string) []string {
 	return faults
 }
 
-// equalRedrive compares by meaning: services write the policy's JSON their own way, some with the count as a string.
+// equalRedrive compares by meaning: services format the policy's JSON differently, some with the count as a string.
 func equalRedrive(want, got string) bool {
 	a, okA := parseRedrive(want)
 	b, okB := parseRedrive(got)
@@ -258,8 +248,8 @@ func parseRedrive(text string) (redrivePolicy, bool) {
 	return redrivePolicy{DeadLetterTargetARN: raw.DeadLetterTargetARN, MaxReceiveCount: count}, err == nil
 }
 
-// DeleteQueue deletes a work queue and its dead-letter queue with everything in them. Queues that do not exist are no
-// error. For tests; AWS lets 60 seconds pass before the names may be used again.
+// DeleteQueue deletes a work queue and its dead-letter queue with their messages. Missing queues are no error. For
+// tests; AWS allows the names again after 60 seconds.
 func DeleteQueue(ctx context.Context, client *sqs.Client, queue Queue) error {
 	for _, url := range []string{queue.URL, queue.DeadLetterURL} {
 		if url == "" {

@@ -11,39 +11,36 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// The key attributes of the table and the names and key attributes of its two sparse indexes. All are strings. Their
-// values are described in docs/internals/layout.md.
+// Keys and indexes of the table. All keys are strings; docs/internals/layout.md describes their values.
 const (
 	partitionKey = "pk"
 	sortKey      = "sk"
 
-	// dueIndex holds every active run exactly once, keys only.
+	// dueIndex holds every active run once, keys only.
 	dueIndex     = "due"
 	duePartition = "dp"
 	dueSort      = "da"
 
-	// doneIndex holds every finished run exactly once, with the attributes of doneProjection.
+	// doneIndex holds every finished run once, with the attributes of doneProjection.
 	doneIndex     = "done"
 	donePartition = "fp"
 	doneSort      = "fa"
 )
 
-// TTLAttribute is the attribute (a Unix time in seconds) after which DynamoDB may delete an item. Only items that carry
-// it ever expire.
+// TTLAttribute is the Unix time in seconds after which DynamoDB may delete an item. Items without it never expire.
 const TTLAttribute = "xt"
 
-// activeTimeout bounds the wait for a table to become active when the caller's context does not.
+// activeTimeout limits the wait for a table to become active if the caller's context does not.
 const activeTimeout = 5 * time.Minute
 
-// ErrTableMissing and ErrTableDiffers are what [CheckTable] and [CreateTable] find wrong with a table; match with
-// errors.Is.
+// ErrTableMissing and ErrTableDiffers are faults found by [CheckTable] and [CreateTable]; match with errors.Is.
 var (
 	ErrTableMissing = errors.New("table does not exist")
 	ErrTableDiffers = errors.New("table differs from its definition")
 )
 
-// doneProjection returns the attributes copied into the done index beside the keys: what a list of finished runs shows
-// without reading each run.
+// doneProjection returns the attributes that the done index has in addition to the keys: a list of finished runs shows
+// them without reading each run.
 //
 //	tk task          qu queue         ca created        ra run at
 //	na attempts      nf failures      nt retries        nl releases
@@ -53,7 +50,7 @@ func doneProjection() []string {
 }
 
 // TableInput returns the definition of the table: on-demand billing, the indexes due and done, and a stream of new
-// images. Time to live is not part of a creation; [CreateTable] sets it afterwards.
+// images. [CreateTable] sets time to live afterwards.
 func TableInput(name string) *dynamodb.CreateTableInput {
 	return &dynamodb.CreateTableInput{
 		TableName:   aws.String(name),
@@ -97,11 +94,10 @@ func keySchema(hash, sort string) []types.KeySchemaElement {
 	}
 }
 
-// CreateTable makes sure that the table exists, is active and has its time to live set. A table that exists already is
-// checked like [CheckTable] does and never changed, except that a missing time to live is turned on. It waits until the
-// table is active, at most five minutes.
+// CreateTable makes sure that the table exists, is active and has its time to live. It checks an existing table like
+// [CheckTable] and changes nothing but a missing time to live. It waits at most five minutes.
 //
-// Errors: one that wraps [ErrTableDiffers] and lists what differs, or the service's own.
+// The error wraps [ErrTableDiffers] and lists the differences, or is the service's own.
 func CreateTable(ctx context.Context, client *dynamodb.Client, name string) error {
 	_, err := client.CreateTable(ctx, TableInput(name))
 	var exists *types.ResourceInUseException
@@ -120,11 +116,10 @@ func CreateTable(ctx context.Context, client *dynamodb.Client, name string) erro
 	return enableTTL(ctx, client, name)
 }
 
-// CheckTable verifies that the table exists, is active, and has the keys, indexes, projections, stream and time to live
-// of its definition. Further indexes and the billing mode are not judged. It changes nothing.
+// CheckTable verifies that the table is active and has the keys, indexes, projections, stream and time to live of its
+// definition. It ignores further indexes and the billing mode, and changes nothing.
 //
-// Errors: one that wraps [ErrTableMissing] and says how to create it, one that wraps [ErrTableDiffers] and lists what
-// differs and what to do, or the service's own.
+// The error wraps [ErrTableMissing] or [ErrTableDiffers], with a hint, or is the service's own.
 func CheckTable(ctx context.Context, client *dynamodb.Client, name string) error {
 	if err := checkDefinition(ctx, client, name); err != nil {
 		return err
@@ -167,7 +162,7 @@ func enableTTL(ctx context.Context, client *dynamodb.Client, name string) error 
 		return nil
 	}
 	if ttl != nil && ttl.TimeToLiveStatus == types.TimeToLiveStatusEnabled {
-		return differs(name, []string{ttlFault(ttl)}) // on another attribute: not ours to switch over
+		return differs(name, []string{ttlFault(ttl)}) // on another attribute: an operator has to decide
 	}
 	_, err = client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
 		TableName: aws.String(name),
@@ -179,7 +174,7 @@ func enableTTL(ctx context.Context, client *dynamodb.Client, name string) error 
 	if err == nil {
 		return nil
 	}
-	// A second process may have enabled it in between; what counts is the state afterwards.
+	// Another process may have enabled it in between; only the state afterwards counts.
 	if ttl, again := describeTTL(ctx, client, name); again == nil && ttlFault(ttl) == "" {
 		return nil
 	}
@@ -194,8 +189,8 @@ func describeTTL(ctx context.Context, client *dynamodb.Client, name string) (*ty
 	return out.TimeToLiveDescription, nil
 }
 
-// DeleteTable deletes the table and waits until it is gone, at most five minutes. A table that does not exist is no
-// error. For tests: everything in it is lost.
+// DeleteTable deletes the table and waits at most five minutes until it is gone. A missing table is no error. For
+// tests: all data is lost.
 func DeleteTable(ctx context.Context, client *dynamodb.Client, name string) error {
 	_, err := client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String(name)})
 	var missing *types.ResourceNotFoundException

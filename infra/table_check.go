@@ -10,11 +10,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// differs says what is wrong and what to do. Keys cannot be changed in place and the rest is the template's to change,
-// so the advice is the same for every fault.
+// differs lists the faults with one hint: keys cannot be changed in place, and the template owns the rest.
 func differs(name string, faults []string) error {
 	return fmt.Errorf(
-		"table %q: %w: %s; name another table, or create it anew from template.yaml (local AWS: `make local-down`, "+
+		"table %q: %w: %s; name another table, or recreate it from template.yaml (local AWS: `make local-down`, "+
 			"then `make local-up`)",
 		name,
 		ErrTableDiffers,
@@ -22,7 +21,7 @@ func differs(name string, faults []string) error {
 	)
 }
 
-// tableFaults lists how a table differs from its definition, one plain phrase each, in a fixed order.
+// tableFaults lists the differences of a table from its definition, in a fixed order.
 func tableFaults(want *dynamodb.CreateTableInput, got *types.TableDescription) []string {
 	if got == nil {
 		return []string{"it has no description"}
@@ -104,7 +103,7 @@ func describeKeys(schema []types.KeySchemaElement, attributes map[string]types.S
 	return strings.Join(parts, " + ")
 }
 
-// describeProjection sorts the attributes: DynamoDB keeps no order among them.
+// describeProjection sorts the attributes: DynamoDB does not keep their order.
 func describeProjection(p *types.Projection) string {
 	if p == nil {
 		return "nothing"

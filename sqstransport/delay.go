@@ -13,7 +13,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// MaxDelay is 15 minutes for a standard queue and 0 for others: SQS delays no single message of a FIFO queue.
+// MaxDelay is 15 minutes for a standard queue and 0 for others: SQS cannot delay a single message of a FIFO queue.
 func (t *Transport) MaxDelay(queue runlane.QueueName) time.Duration {
 	if b, ok := t.carrier(queue); ok && !b.fifo {
 		return MaxDelay
@@ -21,26 +21,26 @@ func (t *Transport) MaxDelay(queue runlane.QueueName) time.Duration {
 	return 0
 }
 
-// Ordered implements [lane.Transport]: FIFO queues are.
+// Ordered implements [lane.Transport]: it is true for FIFO queues.
 func (t *Transport) Ordered(queue runlane.QueueName) bool {
 	b, ok := t.carrier(queue)
 	return ok && b.fifo
 }
 
-// log is the transport's logger, else the runtime's.
+// log is the transport's logger, else the default one.
 func (t *Transport) log() *slog.Logger { return cmp.Or(t.logger, slog.Default()) }
 
-// Fair implements [lane.Transport]: with [Options].Fair, standard queues are.
+// Fair implements [lane.Transport]: it is true for standard queues with [Options].Fair.
 func (t *Transport) Fair(queue runlane.QueueName) bool {
 	b, ok := t.carrier(queue)
 	return ok && !b.fifo && t.fair
 }
 
-// SendWakeups sends each wakeup after its delay, rounded up to whole seconds; a delay that is not positive means at
-// once. Outcomes are those of PublishWakeups, with one more: a delay that the queue cannot give is a permanent failure.
-// The error is only for a context that has ended before anything was sent: runlane.ErrOperationCancelled.
+// SendWakeups sends each wakeup after its delay, rounded up to whole seconds. Outcomes are as for PublishWakeups; a
+// delay beyond the queue's limit is a permanent failure. The only error is runlane.ErrOperationCancelled for a context
+// that ended before anything was sent.
 func (t *Transport) SendWakeups(ctx context.Context, wakeups []lane.DelayedWakeup) ([]lane.PublishOutcome, error) {
-	if err := ended(ctx); err != nil {
+	if err := checkContext(ctx); err != nil {
 		return nil, err
 	}
 	outcomes := make([]lane.PublishOutcome, len(wakeups))
@@ -60,7 +60,7 @@ func (t *Transport) SendWakeups(ctx context.Context, wakeups []lane.DelayedWakeu
 			)
 			continue
 		}
-		entry, failure := t.entry(w.Wakeup)
+		entry, failure := t.newEntry(w.Wakeup)
 		if failure != nil {
 			outcomes[i] = *failure
 			continue
@@ -75,7 +75,7 @@ func (t *Transport) SendWakeups(ctx context.Context, wakeups []lane.DelayedWakeu
 	return outcomes, nil
 }
 
-// delaySeconds rounds up: a wakeup that comes early finds a run that is not due.
+// delaySeconds rounds up: an early wakeup would find a run that is not due.
 func delaySeconds(d time.Duration) int32 {
 	if d <= 0 {
 		return 0

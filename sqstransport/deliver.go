@@ -20,27 +20,27 @@ import (
 
 // Record is one received message, from a poll or from a Lambda event.
 type Record struct {
-	// MessageID names the message in its queue.
+	// MessageID is the message's ID in its queue.
 	MessageID string
-	// ReceiptHandle is this receipt's: it deletes the message or changes its visibility.
+	// ReceiptHandle deletes the message or changes its visibility, for this receipt.
 	ReceiptHandle string
-	// Body is what [ParseMessage] reads.
+	// Body is input for [ParseMessage].
 	Body string
-	// Group is the message group, "" without one.
+	// Group is the message group, or "".
 	Group string
-	// ReceiveCount counts receipts, this one too; 0 where it is not known.
+	// ReceiveCount counts receipts including this one; 0 is unknown.
 	ReceiveCount int
-	// Turn is how many records of its group were handled before it in its batch: [Deliver] sets it.
+	// Turn is how many records of its group precede it in its batch. [Deliver] sets it.
 	Turn int
 }
 
-// Deliver parses each record of one batch and calls handle with it and its wakeup. It calls settled once for each
-// record, as soon as its outcome is known, from the goroutine that learned it: nil means that the record may be
-// deleted, any other error that it is to be handed back. A record that cannot be parsed is handed back alone,
-// unhandled, so that it reaches its dead-letter queue unchanged. Deliver returns when all are settled.
+// Deliver parses each record of one batch and calls handle with its wakeup. It calls settled once for each record as
+// soon as its outcome is known, maybe concurrently: with nil the record may be deleted, with an error it has to be
+// handed back. A malformed record is handed back without a call of handle, so that it reaches its dead-letter queue.
+// Deliver returns when all records are settled.
 //
-// Records of a standard queue run concurrently. In a FIFO queue, groups run concurrently, and the records of a group in
-// order; after the first failure in a group, its later records are handed back untouched, for as long as the first.
+// Records of a standard queue run concurrently. In a FIFO queue, groups run concurrently and the records of a group in
+// order. After a failure in a group, its later records are handed back untouched, with the same delay.
 func Deliver(
 	ctx context.Context,
 	records []Record,
@@ -69,7 +69,7 @@ func Deliver(
 	running.Wait()
 }
 
-// sequences are the lists of records that must not overtake each other.
+// sequences groups records that must not overtake each other.
 func sequences(records []Record, fifo bool) [][]Record {
 	lists := make([][]Record, 0, len(records))
 	byGroup := map[string]int{}
@@ -92,12 +92,12 @@ func deliverOne(ctx context.Context, record Record, handle func(context.Context,
 	return handle(ctx, record, w)
 }
 
-// malformedError marks a record that never reached its handler.
+// malformedError marks a record that handle never got.
 type malformedError struct{ error }
 
 func (e *malformedError) Unwrap() error { return e.error }
 
-// heldBackError is of a record that waits because an earlier one of its group failed.
+// heldBackError marks a record that waits because an earlier one of its group failed.
 type heldBackError struct {
 	after Record
 	cause error
@@ -109,20 +109,20 @@ func (e *heldBackError) Error() string {
 
 func (e *heldBackError) Unwrap() error { return e.cause }
 
-// errStopping is of a record that was received and not begun when its receiver was told to stop.
+// errStopping marks a received record that was not started before the receiver stopped.
 var errStopping error = &runlane.Error{
 	Code: runlane.ErrOperationCancelled, Message: "the receiver stops, this wakeup was not begun", Retryable: true,
 }
 
-// settleLinger is how long a settled record of a standard queue waits for others to share its request.
+// settleLinger is how long a settled record of a standard queue waits to share its request.
 const settleLinger = 100 * time.Millisecond
 
-// settler deletes or hands back the records of one queue, up to ten a request. A group of a FIFO queue continues only
-// after its record is deleted, so records do not wait there.
+// settler deletes or hands back the records of one queue, up to ten a request. Records of a FIFO queue do not wait for
+// a full request: their group continues only after the deletion.
 type settler struct {
 	transport *Transport
 	binding   *binding
-	records   chan HandedBack // those without an error are deleted
+	records   chan HandedBack // deleted if Err is nil
 	finished  chan struct{}
 }
 
@@ -132,10 +132,10 @@ func (t *Transport) newSettler(b *binding) *settler {
 	return s
 }
 
-// settle waits while as many requests as allowed are under way.
+// settle blocks while the maximum of requests is in progress.
 func (s *settler) settle(r Record, err error) { s.records <- HandedBack{Record: r, Err: err} }
 
-// close flushes. No settle may follow.
+// close flushes. No call of settle may follow.
 func (s *settler) close() {
 	close(s.records)
 	<-s.finished
@@ -183,7 +183,8 @@ func (s *settler) run() {
 	}
 }
 
-// delete repeats failed deletions once. A record that remains comes again, finds its run finished, and is deleted then.
+// delete repeats failed deletions once. SQS redelivers a record that remains; its run is finished by then, so it is
+// deleted.
 func (s *settler) delete(batch []HandedBack) {
 	t := s.transport
 	for range 2 {
@@ -202,7 +203,7 @@ func (s *settler) delete(batch []HandedBack) {
 		if err != nil {
 			e := operationError(context.Background(), s.binding, err)
 			t.log().Warn(
-				"acknowledged wakeups were not deleted and come again", "queue", s.binding.name, "count", len(batch),
+				"acknowledged wakeups were not deleted and will be redelivered", "queue", s.binding.name, "count", len(batch),
 				"code", e.Code, "error", strings.TrimPrefix(e.Error(), string(e.Code)+": "),
 			)
 			return
@@ -224,7 +225,7 @@ func (s *settler) delete(batch []HandedBack) {
 func (s *settler) handBack(batch []HandedBack) {
 	if err := s.transport.handBack(context.Background(), s.binding, batch, slog.LevelDebug); err != nil {
 		s.transport.log().Warn(
-			"wakeups were handed back and come again later than intended",
+			"wakeups were handed back but will be redelivered later than intended",
 			"queue",
 			s.binding.name,
 			"count",

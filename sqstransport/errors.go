@@ -14,20 +14,19 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// fault classifies an error of the service or of the connection to it.
 type fault int
 
 const (
-	faultUnreachable fault = iota // no answer, or the service's own failure
+	faultUnreachable fault = iota // no answer, or a failure of the service
 	faultMissing                  // no such queue
-	faultDenied                   // not allowed
-	faultExpired                  // with expired credentials
-	faultUnknown                  // with credentials that do not exist
-	faultThrottled                // too fast
-	faultRefused                  // the request is at fault
+	faultDenied                   // no permission
+	faultExpired                  // expired credentials
+	faultUnknown                  // unknown credentials
+	faultThrottled
+	faultRefused // the request is wrong
 )
 
-// The codes of the service by fault. SQS has two spellings of many, one of each protocol it speaks.
+// SQS error codes by fault. Many have two spellings, one for each protocol.
 var (
 	missingCodes = []string{
 		"AWS.SimpleQueueService.NonExistentQueue", "AWS.SimpleQueueService.QueueDeletedRecently", "InvalidAddress",
@@ -48,8 +47,8 @@ var (
 	}
 )
 
-// faultOfCode classifies a code of the service, of a request or of one entry of a batch. Unusable keys (KMS) are a
-// fault of access or an outage, never of the message.
+// faultOfCode classifies the code of a request or of one entry of a batch. An unusable KMS key is a fault of access or
+// an outage, never of the message.
 func faultOfCode(code string, callerAtFault bool) fault {
 	switch {
 	case slices.Contains(missingCodes, code):
@@ -79,11 +78,10 @@ func faultOf(err error) fault {
 	return faultUnreachable
 }
 
-// operationError is for a request that failed as a whole. It is runlane.ErrTransportUnavailable whatever the fault,
-// also for a missing queue or a refused access. When an operator has repaired them, every wakeup still waits, so no
-// outage dead-letters anything.
+// operationError reports a request that failed as a whole. It is always runlane.ErrTransportUnavailable: wakeups wait
+// until an operator has repaired a missing queue or denied access, so no outage dead-letters them.
 func operationError(ctx context.Context, b *binding, err error) *runlane.Error {
-	if ctx.Err() != nil { // the caller's context, not this request's own timeout
+	if ctx.Err() != nil { // the caller's context, not the request's timeout
 		return &runlane.Error{
 			Code:    runlane.ErrOperationCancelled,
 			Message: fmt.Sprintf("stopped before SQS answered for queue %q", b.name),
@@ -124,8 +122,8 @@ func describe(f fault, b *binding) (message, hint string) {
 	}
 }
 
-// startError turns faults that a deployment has to repair into runlane.ErrConfigurationInvalid. A missing permission is
-// no such fault: it is runlane.ErrTransportUnavailable, as it is later.
+// startError makes faults that a deployment has to repair runlane.ErrConfigurationInvalid. A missing permission stays
+// runlane.ErrTransportUnavailable, as in later requests.
 func startError(ctx context.Context, b *binding, err error) error {
 	if err == nil {
 		return nil
@@ -140,13 +138,13 @@ func startError(ctx context.Context, b *binding, err error) error {
 		e.Code, e.Retryable = runlane.ErrConfigurationInvalid, false
 	case faultDenied:
 		e.Hint = "allow sqs:GetQueueAttributes on the queue"
-	default: // an outage, or it is about all queues
+	default: // an outage, or about all queues
 	}
 	return e
 }
 
-func (t *Transport) unbound(queue runlane.QueueName) *runlane.Error {
-	return invalid(
+func (t *Transport) unboundError(queue runlane.QueueName) *runlane.Error {
+	return configurationError(
 		fmt.Sprintf("queue %q has no binding", queue),
 		fmt.Sprintf(
 			"add %s=<url> to RUNLANE_QUEUES, or bind %q to a standard queue, which carries all others",
@@ -171,6 +169,6 @@ func providerMeta(err error) map[string]string {
 	return meta
 }
 
-func invalid(message, hint string, meta map[string]string) *runlane.Error {
+func configurationError(message, hint string, meta map[string]string) *runlane.Error {
 	return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: message, Hint: hint, Meta: meta}
 }

@@ -8,14 +8,13 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// groupID names the message group: one a concurrency key, else one a run. SQS takes at most 128 characters of ASCII,
-// keys may be longer and hold anything.
+// groupID is the message group of a concurrency key, or of a run without one. SQS takes at most 128 ASCII characters.
 func groupID(queue runlane.QueueName, key string) string { return digest(string(queue), key) }
 
-// deduplicationID is of the outbox row, so that a publication repeated after an unknown outcome arrives once.
+// deduplicationID depends on the outbox row, so that a publication repeated after an unknown outcome arrives once.
 func deduplicationID(outboxID string) string { return digest(outboxID) }
 
-// digest is 32 hex digits of a SHA-256 over the parts, each after its length: no two lists of parts read the same.
+// digest is 32 hex digits of SHA-256 over the length-prefixed parts.
 func digest(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {

@@ -14,45 +14,45 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// The delays of what is handed back: the first, doubled with every receipt, up to the last.
+// The delay of a record that is handed back doubles with each receipt, from firstHandBack to lastHandBack.
 const (
 	firstHandBack = 10 * time.Second
 	lastHandBack  = 5 * time.Minute
-	// lastFIFOHandBack is the longest delay in a FIFO queue, where a record holds back its whole group: it reaches the
-	// dead-letter queue after twelve minutes instead of an hour.
+	// lastFIFOHandBack is shorter because a record holds back its whole group: it is a dead letter after twelve minutes
+	// instead of an hour.
 	lastFIFOHandBack = time.Minute
 )
 
-// HandedBack is a record and why it is handed back.
+// HandedBack is a record with the error for which it is handed back.
 type HandedBack struct {
 	Record
-	// Err is what [Deliver] said of the record.
+	// Err is the error that [Deliver] passed to settled.
 	Err error
 }
 
-// HandBacker decides when failed records come again: without it they stay invisible for the queue's whole visibility
-// timeout. A transport is asked for it with [lane.As].
+// HandBacker sets when failed records are redelivered, instead of the queue's visibility timeout. Find it with
+// [lane.As].
 type HandBacker interface {
-	// HandBack makes the records of one queue, given by its URL or its ARN, visible again after [HandBackDelay]. It is
-	// best effort: a record whose visibility could not be changed comes again when its timeout is over. A queue that is
-	// not bound is runlane.ErrConfigurationInvalid, a failure of the requests runlane.ErrTransportUnavailable.
+	// HandBack makes records of one queue, by URL or ARN, visible again after [HandBackDelay]. It is best effort: at
+	// worst a record is redelivered after its visibility timeout. An unbound queue is runlane.ErrConfigurationInvalid,
+	// a failed request runlane.ErrTransportUnavailable.
 	HandBack(ctx context.Context, queue string, records []HandedBack) error
 }
 
 var _ HandBacker = (*Transport)(nil)
 
-// HandBackDelay is the delay after which a record that failed with err comes again (docs/internals/design.md,
-// What a wakeup leads to):
+// HandBackDelay is the delay before a record that failed with err is redelivered (docs/internals/design.md, What a
+// wakeup leads to):
 //
 //	The receiver stops                                  at once
-//	No time was left to begin it, because others of its
-//	group used it (runlane.ErrOperationCancelled)       at once
+//	Other records of its group left no time to start it
+//	(runlane.ErrOperationCancelled)                     at once
 //	Otherwise                                           10 s, doubled with every receipt, at most 5 min
 //
-// In a FIFO queue, which a record does not tell, [HandBacker] shortens it to 1 min.
+// For a FIFO queue, which a record does not show, [HandBacker] shortens it to 1 min.
 //
-// Where others used the time, at least one of them was begun and does not come again for that reason: so a record uses
-// up no more receipts in this way than a batch has records.
+// A record that found no time follows one that was started and is not redelivered for this reason. So it loses at most
+// as many receipts in this way as a batch has records.
 func HandBackDelay(r Record, err error) time.Duration {
 	if held, ok := errors.AsType[*heldBackError](err); ok {
 		return HandBackDelay(held.after, held.cause)
@@ -67,12 +67,12 @@ func HandBackDelay(r Record, err error) time.Duration {
 	return min(delay, lastHandBack)
 }
 
-// HandBack implements [HandBacker]. Each record is logged by its message id when it is handed back for the first time:
-// unlike the handler of [lane.Receiver], a function's handler logs nothing.
+// HandBack implements [HandBacker]. It logs each record the first time: the handler of a function logs nothing, unlike
+// the handler of [lane.Receiver].
 func (t *Transport) HandBack(ctx context.Context, queue string, records []HandedBack) error {
 	b := t.bindingOf(queue)
 	if b == nil {
-		return invalid(
+		return configurationError(
 			"records come from a queue that is not bound",
 			"add the queue to RUNLANE_QUEUES",
 			map[string]string{"queue": queue},
@@ -81,7 +81,7 @@ func (t *Transport) HandBack(ctx context.Context, queue string, records []Handed
 	return t.handBack(ctx, b, records, slog.LevelWarn)
 }
 
-// handBack logs what the caller's handler refused at the given level, the first time.
+// handBack logs a handler's refusals at level refused, the first time.
 func (t *Transport) handBack(ctx context.Context, b *binding, records []HandedBack, refused slog.Level) error {
 	changes := make([]visibilityChange, len(records))
 	for i := range records {
@@ -104,9 +104,9 @@ func (t *Transport) logHandBack(
 	level := refused
 	switch {
 	case r.ReceiveCount > 1 || delay == 0 || isHeldBack(r.Err):
-		level = slog.LevelDebug // already logged at its first receipt, or no action is needed
+		level = slog.LevelDebug // already logged at its first receipt, or needs no action
 	case malformed:
-		level = slog.LevelWarn // no handler saw it
+		level = slog.LevelWarn // it reached no handler
 	}
 	logger := t.log().With("queue", b.name, "message_id", r.MessageID, "receive_count", r.ReceiveCount,
 		"delay", delay, "code", runlane.CodeOf(r.Err), "error", r.Err)
@@ -122,14 +122,14 @@ func isHeldBack(err error) bool {
 	return ok
 }
 
-// visibilityChange makes a message invisible for timeout from now on.
+// visibilityChange makes a message invisible for timeout from now.
 type visibilityChange struct {
 	receiptHandle string
 	timeout       time.Duration
 }
 
-// changeVisibility sends ten changes a request. It returns the receipt handles that SQS refused to change; the error
-// joins those of requests that failed as a whole.
+// changeVisibility sends ten changes a request. It returns the receipt handles that SQS refused; the error joins those
+// of failed requests.
 func (t *Transport) changeVisibility(
 	ctx context.Context, b *binding, changes []visibilityChange,
 ) (refused []string, err error) {

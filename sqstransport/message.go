@@ -13,10 +13,10 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// messageVersion is what this program writes, and the only one it reads.
+// messageVersion is the version that this program reads and writes.
 const messageVersion = 1
 
-// body is the message at rest. The names are a contract between versions of this program.
+// body is the stored message. The names are a contract between versions of this program.
 type body struct {
 	Version      int                 `json:"v"`
 	Environment  runlane.Environment `json:"environment"`
@@ -26,7 +26,7 @@ type body struct {
 	TraceCarrier map[string]string   `json:"traceCarrier,omitempty"`
 }
 
-// encodeWakeup writes the message of a wakeup: JSON of ASCII characters only, because SQS refuses some others.
+// encodeWakeup returns the message of a wakeup in ASCII, because SQS refuses some other characters.
 func encodeWakeup(w lane.Wakeup) (string, error) {
 	text, err := json.Marshal(body{
 		Version:      messageVersion,
@@ -42,7 +42,7 @@ func encodeWakeup(w lane.Wakeup) (string, error) {
 	return string(escapeNonASCII(text)), nil
 }
 
-// escapeNonASCII is for JSON text, where other characters only stand inside strings.
+// escapeNonASCII escapes JSON text, which has other characters only inside strings.
 func escapeNonASCII(text []byte) []byte {
 	if bytes.IndexFunc(text, func(r rune) bool { return r >= 0x7F }) < 0 {
 		return text
@@ -64,19 +64,19 @@ func escapeNonASCII(text []byte) []byte {
 	return out
 }
 
-// ParseMessage reads the wakeup in a message's body. Whatever is not a complete wakeup of a known version is
-// runlane.ErrValidationFailed; the error never repeats the body. Fields that a later program may add are ignored.
+// ParseMessage decodes the wakeup in a message's body. Anything but a complete wakeup of a known version is
+// runlane.ErrValidationFailed; the error never repeats the body. It ignores unknown fields.
 func ParseMessage(text string) (lane.Wakeup, error) {
 	if len(text) > MaxMessageBytes {
 		return lane.Wakeup{}, malformed(fmt.Sprintf("message has %d bytes", len(text)), nil)
 	}
-	// A map, and not a struct, for exact names: encoding/json folds their case.
+	// A map has exact names; with a struct, encoding/json ignores their case.
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &fields); err != nil || fields == nil {
 		return lane.Wakeup{}, malformed("message is not a JSON object", nil)
 	}
 	var b body
-	if err := field(fields, "v", &b.Version); err != nil {
+	if err := decodeField(fields, "v", &b.Version); err != nil {
 		return lane.Wakeup{}, err
 	}
 	if b.Version != messageVersion {
@@ -89,10 +89,10 @@ func ParseMessage(text string) (lane.Wakeup, error) {
 		}
 	}
 	err := errors.Join(
-		field(fields, "environment", &b.Environment),
-		field(fields, "runId", &b.RunID),
-		field(fields, "queue", &b.Queue),
-		field(fields, "requestedAt", &b.RequestedAt),
+		decodeField(fields, "environment", &b.Environment),
+		decodeField(fields, "runId", &b.RunID),
+		decodeField(fields, "queue", &b.Queue),
+		decodeField(fields, "requestedAt", &b.RequestedAt),
 	)
 	if err != nil {
 		return lane.Wakeup{}, malformed("message is incomplete", err)
@@ -116,7 +116,7 @@ func ParseMessage(text string) (lane.Wakeup, error) {
 	}, nil
 }
 
-func field(fields map[string]json.RawMessage, name string, into any) error {
+func decodeField(fields map[string]json.RawMessage, name string, into any) error {
 	raw, ok := fields[name]
 	if !ok || string(raw) == "null" {
 		return malformed(fmt.Sprintf("message has no %q", name), nil)

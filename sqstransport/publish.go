@@ -14,20 +14,18 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// outgoing is one message on its way, and where its outcome belongs.
 type outgoing struct {
 	index int
 	entry types.SendMessageBatchRequestEntry
 }
 
-// PublishWakeups sends the wakeups of each queue, ten a request and several requests at once. The requests of a FIFO
-// queue are sent one after the other, and end with the first that fails, so that no wakeup overtakes an earlier one of
-// its group. Every attempt has its own outcome. The error is only for a context that ended before anything was sent
-// (runlane.ErrOperationCancelled) and for a nil command (runlane.ErrContractViolation).
+// PublishWakeups sends the wakeups of each queue, ten a request and several requests at once. For a FIFO queue it sends
+// one request after the other and stops after a failed one, so that no wakeup overtakes an earlier one of its group.
+// Each attempt has its own outcome. Errors: runlane.ErrOperationCancelled for a context that ended before anything was
+// sent, runlane.ErrContractViolation for a nil command.
 //
-// A message that SQS refuses because of its content fails with runlane.ErrTransportPublishFailed, permanently if it can
-// never be accepted. Everything else is runlane.ErrTransportUnavailable, also a queue without a binding or a missing
-// one: a deployment repairs that, and the wakeups wait for it.
+// A message refused for its content fails with runlane.ErrTransportPublishFailed, permanently if SQS can never accept
+// it. All else, also an unbound or missing queue, is runlane.ErrTransportUnavailable: the wakeups wait for a repair.
 func (t *Transport) PublishWakeups(ctx context.Context, c *lane.PublishCommand) ([]lane.PublishOutcome, error) {
 	if c == nil {
 		return nil, &runlane.Error{
@@ -36,7 +34,7 @@ func (t *Transport) PublishWakeups(ctx context.Context, c *lane.PublishCommand) 
 			Hint:    "pass a *lane.PublishCommand",
 		}
 	}
-	if err := ended(ctx); err != nil {
+	if err := checkContext(ctx); err != nil {
 		return nil, err
 	}
 	outcomes := make([]lane.PublishOutcome, len(c.Attempts))
@@ -48,7 +46,7 @@ func (t *Transport) PublishWakeups(ctx context.Context, c *lane.PublishCommand) 
 			outcomes[i] = t.unboundOutcome(attempt.Queue)
 			continue
 		}
-		entry, failure := t.entry(attempt.Wakeup)
+		entry, failure := t.newEntry(attempt.Wakeup)
 		if failure != nil {
 			outcomes[i] = *failure
 			continue
@@ -69,7 +67,7 @@ func (t *Transport) PublishWakeups(ctx context.Context, c *lane.PublishCommand) 
 	return outcomes, nil
 }
 
-func ended(ctx context.Context) error {
+func checkContext(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
 	}
@@ -81,8 +79,8 @@ func ended(ctx context.Context) error {
 	}
 }
 
-// entry makes the message, or says why it can never be sent.
-func (t *Transport) entry(w lane.Wakeup) (types.SendMessageBatchRequestEntry, *lane.PublishOutcome) {
+// newEntry returns the message, or the outcome if it can never be sent.
+func (t *Transport) newEntry(w lane.Wakeup) (types.SendMessageBatchRequestEntry, *lane.PublishOutcome) {
 	text, err := encodeWakeup(w)
 	if err == nil && len(text) <= MaxMessageBytes {
 		return types.SendMessageBatchRequestEntry{MessageBody: aws.String(text)}, nil
@@ -94,12 +92,12 @@ func (t *Transport) entry(w lane.Wakeup) (types.SendMessageBatchRequestEntry, *l
 	return types.SendMessageBatchRequestEntry{}, refused(message, nil, true)
 }
 
-// send fills in the outcome of every message. It is the only writer of each outcome.
+// send sets the outcome of every message. Nothing else writes outcomes meanwhile.
 func (t *Transport) send(ctx context.Context, byQueue map[*binding][]outgoing, outcomes []lane.PublishOutcome) {
 	var group errgroup.Group
 	group.SetLimit(maxRequests)
 	for b, messages := range byQueue {
-		batches := split(messages)
+		batches := splitBatches(messages)
 		if !b.fifo {
 			for _, batch := range batches {
 				group.Go(func() error { t.sendBatch(ctx, b, batch, outcomes); return nil })
@@ -127,11 +125,11 @@ func (t *Transport) send(ctx context.Context, byQueue map[*binding][]outgoing, o
 			return nil
 		})
 	}
-	_ = group.Wait() // its functions return none
+	_ = group.Wait() // never an error
 }
 
-// split cuts where a request would hold more than ten messages or more than a message's limit of bytes.
-func split(messages []outgoing) [][]outgoing {
+// splitBatches starts a new request after ten messages, or where the bytes exceed the limit.
+func splitBatches(messages []outgoing) [][]outgoing {
 	var batches [][]outgoing
 	start, size := 0, 0
 	for i := range messages {
@@ -150,7 +148,7 @@ func split(messages []outgoing) [][]outgoing {
 
 func entryBytes(e *types.SendMessageBatchRequestEntry) int { return len(aws.ToString(e.MessageBody)) }
 
-// sendBatch reports whether the request as a whole was answered.
+// sendBatch reports whether SQS answered the request.
 func (t *Transport) sendBatch(ctx context.Context, b *binding, batch []outgoing, outcomes []lane.PublishOutcome) bool {
 	entries := make([]types.SendMessageBatchRequestEntry, len(batch))
 	byID := make(map[string]int, len(batch))
@@ -188,7 +186,7 @@ func (t *Transport) sendBatch(ctx context.Context, b *binding, batch []outgoing,
 	return true
 }
 
-// entryOutcome judges a message that SQS took out of an accepted request.
+// entryOutcome is the outcome of a message that SQS refused within an accepted request.
 func entryOutcome(b *binding, e *types.BatchResultErrorEntry) lane.PublishOutcome {
 	code := aws.ToString(e.Code)
 	meta := map[string]string{"provider_code": code, "provider_message": aws.ToString(e.Message)}
@@ -200,7 +198,7 @@ func entryOutcome(b *binding, e *types.BatchResultErrorEntry) lane.PublishOutcom
 	return *refused(fmt.Sprintf("SQS refused the wakeup in queue %q: %s", b.name, code), meta, neverAccepted(code))
 }
 
-// neverAccepted knows the codes that blame the message itself, whose content never changes.
+// neverAccepted knows the codes that blame the message's content, which never changes.
 func neverAccepted(code string) bool {
 	switch code {
 	case "InvalidMessageContents", "InvalidParameterValue", "InvalidParameterValueException", "MessageTooLong",
@@ -218,10 +216,10 @@ func fail(messages []outgoing, outcomes []lane.PublishOutcome, outcome lane.Publ
 	}
 }
 
-// unboundOutcome counts as no failure and never dead-letters: the queue is bound where the run was triggered, so this
-// process's configuration is at fault, and its next deployment publishes the row.
+// unboundOutcome never leads to a dead letter: the triggering process has the binding, so this process is
+// misconfigured, and its next deployment publishes the row.
 func (t *Transport) unboundOutcome(queue runlane.QueueName) lane.PublishOutcome {
-	e := t.unbound(queue)
+	e := t.unboundError(queue)
 	return unavailable(e.Message, e.Hint, nil)
 }
 

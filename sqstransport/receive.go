@@ -19,37 +19,35 @@ import (
 )
 
 const (
-	// longPoll is the longest wait that SQS offers: three requests a minute for an idle queue.
+	// longPoll is the longest wait of SQS: three requests a minute for an idle queue.
 	longPoll = 20 * time.Second
-	// shortPoll is for more queues than handlers, where a long poll of one would keep its handler from the others.
+	// shortPoll applies with more queues than handlers: a long poll of one queue would keep a handler from the others.
 	shortPoll = time.Second
-	// idlePause spaces the short polls of an idle queue, so that it costs hardly more requests than with long ones.
+	// idlePause separates the short polls of an idle queue, so that it costs hardly more requests than with long polls.
 	idlePause = 15 * time.Second
-	// maxBursts is how many more polls run beside a queue's own while each comes back full.
+	// maxBursts is how many extra polls run while every one returns a full batch.
 	maxBursts = 3
-	// firstPollPause and lastPollPause bound the pause after a poll that failed, or came back empty without having
-	// waited.
+	// firstPollPause and lastPollPause limit the pause after a poll that failed, or returned empty without waiting.
 	firstPollPause = time.Second
 	lastPollPause  = 15 * time.Second
 )
 
-// Receive polls the SQS queues that carry queues, each once, and calls handle as [lane.Receiver] says, also with
-// wakeups of other queues that share them. It never asks for more wakeups than handlers are free. It keeps wakeups that
-// are being handled invisible to others, deletes those that handle acknowledged and hands back the rest after
-// [HandBackDelay]. An idle queue costs at most 4 requests a minute. Outages are logged, and Receive continues after
-// them.
+// Receive polls each SQS queue that carries queues once and calls handle as [lane.Receiver] requires, also for other
+// queues that share them. It never requests more wakeups than handlers are free, keeps wakeups invisible while they are
+// handled, deletes acknowledged ones, and hands back the others after [HandBackDelay]. An idle queue costs at most 4
+// requests a minute. Receive logs outages and continues after them.
 //
-// When ctx ends, received wakeups that have not begun are handed back at once. A poll in progress is abandoned, so a
-// message that SQS was just handing out comes again after Options.Visibility.
+// When ctx ends, received wakeups that have not started are handed back at once. A message that SQS was just returning
+// is redelivered after Options.Visibility.
 func (t *Transport) Receive(
 	ctx context.Context, queues []runlane.QueueName, concurrency int, handle func(context.Context, lane.Wakeup) error,
 ) error {
 	if concurrency < 1 {
-		return invalid(fmt.Sprintf("Receive has concurrency %d", concurrency), "use at least 1", nil)
+		return configurationError(fmt.Sprintf("Receive has concurrency %d", concurrency), "use at least 1", nil)
 	}
 	for _, name := range queues {
 		if _, ok := t.carrier(name); !ok {
-			return t.unbound(name)
+			return t.unboundError(name)
 		}
 	}
 	bindings := t.distinct(queues)
@@ -85,7 +83,7 @@ type receiver struct {
 	settler   *settler
 	bursts    *semaphore.Weighted
 	batches   sync.WaitGroup
-	misrouted sync.Map // queues that were warned of
+	misrouted sync.Map // queues already warned about
 
 	alone       bool
 	wait, pause time.Duration
@@ -97,13 +95,12 @@ func (r *receiver) run(ctx context.Context) {
 	var kept sync.WaitGroup
 	kept.Go(func() { r.keeper.run(keeping) })
 	r.poll(ctx)
-	r.batches.Wait() // handlers under way, and bursts
+	r.batches.Wait() // running handlers, and bursts
 	stopKeeping()
 	kept.Wait()
 	r.settler.close()
 }
 
-// poll receives until ctx ends.
 func (r *receiver) poll(ctx context.Context) {
 	want, failures, hasty := 1, 0, 0
 	if r.alone {
@@ -116,7 +113,7 @@ func (r *receiver) poll(ctx context.Context) {
 		}
 		began, wait := time.Now(), r.wait
 		if n > 1 && !r.alone {
-			wait = 0 // these handlers are kept from the other queues only if there is work for them at once
+			wait = 0 // hold these handlers only if there is work at once
 		}
 		got, err := r.receive(ctx, n, wait)
 		switch {
@@ -133,7 +130,7 @@ func (r *receiver) poll(ctx context.Context) {
 		case got == 0:
 			failures = 0
 			pause := r.pause
-			// A queue waits before it says that it is empty; one that does not must not be asked in a tight loop.
+			// A queue waits before it answers empty. One that does not wait must not be polled in a tight loop.
 			if time.Since(began) < wait/2 {
 				hasty++
 				pause = max(pause, pollPause(hasty))
@@ -153,7 +150,7 @@ func (r *receiver) poll(ctx context.Context) {
 	}
 }
 
-// burst polls beside the queue's own poll for as long as full batches come.
+// burst polls in addition to the queue's own poll while full batches arrive.
 func (r *receiver) burst(ctx context.Context) {
 	if !r.bursts.TryAcquire(1) {
 		return
@@ -162,13 +159,13 @@ func (r *receiver) burst(ctx context.Context) {
 		defer r.bursts.Release(1)
 		for ctx.Err() == nil && r.permits.TryAcquire(maxBatch) {
 			if got, err := r.receive(ctx, maxBatch, 0); err != nil || got < maxBatch {
-				return // the queue's own poll says what is wrong
+				return // the queue's own poll reports the error
 			}
 		}
 	})
 }
 
-// acquire takes at least one permit and as many as are free up to want; 0 means that ctx has ended.
+// acquire takes at least one permit, and up to want if free; 0 after ctx has ended.
 func (r *receiver) acquire(ctx context.Context, want int) int {
 	if r.permits.Acquire(ctx, 1) != nil {
 		return 0
@@ -184,7 +181,7 @@ func (r *receiver) acquire(ctx context.Context, want int) int {
 	return n
 }
 
-// receive polls once with n permits, returns those it does not need, and starts the batch.
+// receive polls once with n permits, releases the ones it does not need, and starts the batch.
 func (r *receiver) receive(ctx context.Context, n int, wait time.Duration) (int, error) {
 	t := r.transport
 	request, cancel := context.WithTimeout(ctx, wait+t.timeout)
@@ -219,7 +216,7 @@ func (r *receiver) receive(ctx context.Context, n int, wait time.Duration) (int,
 }
 
 func newRecord(m *types.Message) Record {
-	// 0: not known
+	// 0 is unknown.
 	count, _ := strconv.Atoi(m.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)])
 	return Record{
 		MessageID:     aws.ToString(m.MessageId),
@@ -246,26 +243,25 @@ func (r *receiver) deliver(ctx context.Context, records []Record) {
 	Deliver(context.WithoutCancel(ctx), records, r.binding.fifo, handle, settled)
 }
 
-// warnMisrouted logs once that a queue's wakeups come by another binding than the one that carries them here: another
+// warnMisrouted logs once if a queue's wakeups arrive through another binding than they would be sent with: another
 // program of the environment has other bindings.
 func (r *receiver) warnMisrouted(ctx context.Context, queue runlane.QueueName) {
 	if b, ok := r.transport.carrier(queue); ok && b == r.binding {
 		return
 	}
 	if _, warned := r.misrouted.LoadOrStore(queue, true); !warned {
-		r.transport.log().WarnContext(ctx, "wakeups come by another binding than this process sends them with; "+
+		r.transport.log().WarnContext(ctx, "wakeups arrive through another binding than this process uses; "+
 			"give all programs of the environment the same RUNLANE_QUEUES", "queue", queue, "binding", r.binding.name)
 	}
 }
 
-// pollPause doubles with each failure in a row, ± 20 % so that workers do not ask in step.
+// pollPause doubles with each consecutive failure, ± 20 % so that workers do not poll in step.
 func pollPause(failures int) time.Duration {
 	pause := firstPollPause << min(failures-1, 10)
 	pause = min(pause, lastPollPause)
 	return pause + time.Duration((rand.Float64()-0.5)*0.4*float64(pause)) // jitter
 }
 
-// sleep ends early with ctx.
 func sleep(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return

@@ -1,9 +1,8 @@
-// Package sqstransport is a [lane.Transport] on Amazon SQS: it publishes wakeups to standard and FIFO queues, delays
-// them natively, receives them by long polling, and hands back what could not be handled. Messages carry no state, so
-// losing, repeating or reordering them never corrupts a run.
+// Package sqstransport implements [lane.Transport] on Amazon SQS: standard and FIFO queues, native delays, long
+// polling. Messages have no state, so losing, repeating or reordering them never corrupts a run.
 //
-// One Lambda function or many long-lived workers may read the same queues; both settle their records by the same rules:
-// [Deliver] runs a batch, [Transport.HandBack] gives back what failed.
+// Lambda functions and long-lived workers may read the same queues. Both use [Deliver] for a batch and
+// [Transport.HandBack] for failed records.
 package sqstransport
 
 import (
@@ -30,9 +29,9 @@ import (
 
 // Defaults of [Options].
 const (
-	// DefaultTimeout bounds each request, the SDK's own retries included.
+	// DefaultTimeout limits each request with the SDK's retries.
 	DefaultTimeout = 10 * time.Second
-	// DefaultVisibility is how long a received wakeup stays invisible to others before it is extended again.
+	// DefaultVisibility is how long a received wakeup is invisible to others before Receive extends that.
 	DefaultVisibility = time.Minute
 )
 
@@ -40,11 +39,11 @@ const (
 const (
 	// MaxDelay is the longest native delay of a standard queue.
 	MaxDelay = 15 * time.Minute
-	// MaxMessageBytes bounds one message, and one batch of them.
+	// MaxMessageBytes limits one message, and one batch.
 	MaxMessageBytes = 1 << 20
 
 	maxBatch = 10
-	// maxRequests bounds the requests that one call has under way.
+	// maxRequests limits the concurrent requests of one call.
 	maxRequests = 8
 )
 
@@ -66,15 +65,15 @@ type API interface {
 
 // Options of [New]. nil means the defaults.
 type Options struct {
-	// Fair sets a message group on wakeups of standard queues too, one a concurrency key, so that a tenant with many
-	// runs does not delay the others. SQS charges extra for such messages.
+	// Fair sets a message group on wakeups of standard queues too, one for each concurrency key, so that a tenant with
+	// many runs does not delay others. SQS charges extra for these messages.
 	Fair bool
-	// Logger defaults to that of the runtime which is opened on the lane.
+	// Logger defaults to the runtime's.
 	Logger *slog.Logger
-	// Timeout of each request, on top of the wait of a long poll. 0 means DefaultTimeout.
+	// Timeout limits each request, in addition to the wait of a long poll. 0 means DefaultTimeout.
 	Timeout time.Duration
-	// Visibility of received wakeups, in whole seconds from 3 s to 12 h. Receive extends it for as long as a handler
-	// runs, so it only says how soon the wakeups of a process that died come again. 0 means DefaultVisibility.
+	// Visibility of received wakeups, in whole seconds from 3 s to 12 h. Receive extends it while a handler runs, so it
+	// only affects the wakeups of a dead process. 0 means DefaultVisibility.
 	Visibility time.Duration
 }
 
@@ -95,22 +94,22 @@ var (
 	_ lane.Receiver  = (*Transport)(nil)
 )
 
-// binding is an SQS queue that carries the wakeups of one or more queues of the application.
+// binding is an SQS queue that carries the wakeups of one or more of the application's queues.
 type binding struct {
-	name runlane.QueueName // default, or the first of them by name
+	name runlane.QueueName // default, or the first of its queues by name
 	url  string
 	fifo bool
 }
 
-// New binds queues of the application to the URLs of SQS queues; a URL that ends in ".fifo" is a FIFO queue. It makes
-// no request. What is wrong with the bindings or the options is runlane.ErrConfigurationInvalid.
+// New binds the application's queues to URLs of SQS queues; a URL that ends in ".fifo" is a FIFO queue. It makes no
+// request. Wrong bindings or options are runlane.ErrConfigurationInvalid.
 //
 //	Queue                                              SQS queue that carries its wakeups
 //	bound by its name                                  that one; several names may have the same URL
 //	any other, runlane.DefaultQueue bound to standard  that of runlane.DefaultQueue
 //	any other                                          none: the queue is not bound
 //
-// A FIFO queue carries only what is bound to it by name, because those who bind another queue expect no order.
+// A FIFO queue carries only queues bound to it by name, because the others expect no order.
 func New(client API, queues map[runlane.QueueName]string, options *Options) (*Transport, error) {
 	if options == nil {
 		options = &Options{}
@@ -131,21 +130,21 @@ func New(client API, queues map[runlane.QueueName]string, options *Options) (*Tr
 	}
 	switch {
 	case client == nil:
-		return nil, invalid("transport has no SQS client", "pass an *sqs.Client to sqstransport.New", nil)
+		return nil, configurationError("transport has no SQS client", "pass an *sqs.Client to sqstransport.New", nil)
 	case t.timeout < 0:
-		return nil, invalid(
+		return nil, configurationError(
 			fmt.Sprintf("transport has Timeout %s", t.timeout),
 			"use a positive Timeout, or 0 for the default",
 			nil,
 		)
 	case t.visibility < 3*time.Second || t.visibility > 12*time.Hour || t.visibility%time.Second != 0:
-		return nil, invalid(
+		return nil, configurationError(
 			fmt.Sprintf("transport has Visibility %s", t.visibility),
 			"use whole seconds from 3s to 12h",
 			nil,
 		)
 	case len(queues) == 0:
-		return nil, invalid(
+		return nil, configurationError(
 			"no queue is bound",
 			"name at least one queue and its URL, in RUNLANE_QUEUES as name=url",
 			nil,
@@ -167,7 +166,7 @@ func New(client API, queues map[runlane.QueueName]string, options *Options) (*Tr
 	return t, nil
 }
 
-// defaultFirst sorts the default queue before others: a binding that it shares has its name.
+// defaultFirst sorts the default queue first: a binding that it shares gets its name.
 func defaultFirst(name runlane.QueueName) int {
 	if name == runlane.DefaultQueue.Name {
 		return 0
@@ -175,7 +174,7 @@ func defaultFirst(name runlane.QueueName) int {
 	return 1
 }
 
-// carrier is the binding that carries a queue's wakeups. ok is false where there is none.
+// carrier is the binding that carries a queue's wakeups, if any.
 func (t *Transport) carrier(queue runlane.QueueName) (b *binding, ok bool) {
 	if b, ok = t.bindings[queue]; ok {
 		return b, true
@@ -184,8 +183,8 @@ func (t *Transport) carrier(queue runlane.QueueName) (b *binding, ok bool) {
 	return b, ok && !b.fifo
 }
 
-// Carrier implements [lane.Transport] by the table of [New]. Of queues that are bound to one URL it names
-// runlane.DefaultQueue, or the first by name.
+// Carrier implements [lane.Transport] by the table of [New]. Queues bound to one URL have the name
+// runlane.DefaultQueue, or the first of their names.
 func (t *Transport) Carrier(queue runlane.QueueName) (binding runlane.QueueName, ok bool) {
 	b, ok := t.carrier(queue)
 	if !ok {
@@ -205,8 +204,8 @@ func newBinding(name runlane.QueueName, address string) (*binding, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || queueID(address) == "" {
-		// The address is not repeated: it may have credentials in it.
-		return nil, invalid(
+		// The address may have credentials in it, so the error does not repeat it.
+		return nil, configurationError(
 			fmt.Sprintf("queue %q is bound to something that is no queue URL", name),
 			"bind it to the URL that SQS gives (in RUNLANE_QUEUES), like "+
 				"https://sqs.eu-west-1.amazonaws.com/123456789012/name",
@@ -216,7 +215,7 @@ func newBinding(name runlane.QueueName, address string) (*binding, error) {
 	return &binding{name: name, url: address, fifo: strings.HasSuffix(address, ".fifo")}, nil
 }
 
-// queueID is "<account>/<name>" of a queue's URL or ARN: what both have in common. "" for anything else.
+// queueID is "<account>/<name>", the common part of a queue's URL and ARN, or "".
 func queueID(source string) string {
 	separator := "/"
 	if strings.HasPrefix(source, "arn:") {
@@ -233,8 +232,7 @@ func queueID(source string) string {
 	return account + "/" + name
 }
 
-// BindingOf names the binding of an SQS queue, given its URL or its ARN. ok is false for a queue that is not bound. It
-// makes no request.
+// BindingOf returns the binding of an SQS queue by its URL or ARN; ok is false if it is not bound. It makes no request.
 func (t *Transport) BindingOf(queue string) (binding runlane.QueueName, ok bool) {
 	if b := t.bindingOf(queue); b != nil {
 		return b.name, true
@@ -242,7 +240,6 @@ func (t *Transport) BindingOf(queue string) (binding runlane.QueueName, ok bool)
 	return "", false
 }
 
-// bindingOf finds the binding of a queue's URL or ARN.
 func (t *Transport) bindingOf(source string) *binding {
 	id := queueID(source)
 	if id == "" {
@@ -272,9 +269,9 @@ func (t *Transport) Capabilities() lane.TransportCapabilities {
 // Queues lists the bindings by name.
 func (t *Transport) Queues() []runlane.QueueName { return slices.Sorted(maps.Keys(t.bindings)) }
 
-// Start checks that every bound queue exists and may be read. A missing queue is runlane.ErrConfigurationInvalid, and
-// one that may not be read runlane.ErrTransportUnavailable: one error a queue, joined. An endpoint that cannot be
-// reached, or does not accept the credentials, is runlane.ErrTransportUnavailable.
+// Start checks that every bound queue is readable, and joins the errors: runlane.ErrConfigurationInvalid for a missing
+// queue, runlane.ErrTransportUnavailable for an unreadable one. An unreachable endpoint or refused credentials are one
+// runlane.ErrTransportUnavailable.
 func (t *Transport) Start(ctx context.Context, o lane.StartOptions) error {
 	t.logger = cmp.Or(t.logger, o.Logger)
 	bindings := t.distinct(t.Queues())
@@ -288,8 +285,8 @@ func (t *Transport) Start(ctx context.Context, o lane.StartOptions) error {
 			return nil
 		})
 	}
-	_ = group.Wait() // its functions return none
-	// All queues share one endpoint and one caller: an error of that kind is reported once.
+	_ = group.Wait() // never an error
+	// All queues share one endpoint and one caller, so an error of that kind is reported once.
 	for i, err := range errs {
 		if err != nil && runlane.CodeOf(err) != runlane.ErrConfigurationInvalid && faultOf(err) != faultDenied {
 			return errs[i]
@@ -302,7 +299,6 @@ func (t *Transport) Start(ctx context.Context, o lane.StartOptions) error {
 	return errors.Join(errs...)
 }
 
-// distinct are the bindings that carry the queues, each once. Queues that are not bound have none.
 func (t *Transport) distinct(queues []runlane.QueueName) (bindings []*binding) {
 	for _, name := range queues {
 		if b, ok := t.carrier(name); ok && !slices.Contains(bindings, b) {
@@ -312,13 +308,13 @@ func (t *Transport) distinct(queues []runlane.QueueName) (bindings []*binding) {
 	return bindings
 }
 
-// Depth reads the approximate numbers of visible and of received messages of the SQS queue that carries the queue's
-// wakeups, those of other queues that share it included; delayed ones do not count. A queue that is not bound is
-// runlane.ErrConfigurationInvalid, every failure of the request runlane.ErrTransportUnavailable.
+// Depth returns the approximate numbers of visible and of received messages of the SQS queue that carries the queue's
+// wakeups, with those of other queues on it but without delayed ones. An unbound queue is
+// runlane.ErrConfigurationInvalid, a failed request runlane.ErrTransportUnavailable.
 func (t *Transport) Depth(ctx context.Context, queue runlane.QueueName) (visible, inFlight int, err error) {
 	b, ok := t.carrier(queue)
 	if !ok {
-		return 0, 0, t.unbound(queue)
+		return 0, 0, t.unboundError(queue)
 	}
 	const (
 		waiting  = types.QueueAttributeNameApproximateNumberOfMessages
@@ -333,7 +329,7 @@ func (t *Transport) Depth(ctx context.Context, queue runlane.QueueName) (visible
 		if numbers[i], err = strconv.Atoi(attributes[string(name)]); err != nil {
 			return 0, 0, &runlane.Error{
 				Code:      runlane.ErrTransportUnavailable,
-				Message:   fmt.Sprintf("SQS did not say %s of queue %q", name, queue),
+				Message:   fmt.Sprintf("SQS returned no %s of queue %q", name, queue),
 				Retryable: true,
 				Cause:     err,
 			}
@@ -342,25 +338,25 @@ func (t *Transport) Depth(ctx context.Context, queue runlane.QueueName) (visible
 	return numbers[0], numbers[1], nil
 }
 
-// The deployment template gives a queue the visibility timeout of six invocations, as AWS asks for, and makes none
-// shorter than 30 s: a queue with less was not made for functions.
+// The deployment template sets a queue's visibility timeout to six invocations, as AWS recommends, of at least 30 s.
 const (
 	visibilityInvocations = 6
 	shortestInvocation    = 30 * time.Second
 )
 
-// InvocationTime is how long a function may take that executes a queue's wakeups: a sixth of the queue's visibility timeout, 0 below 30 s. A queue
-// that is not bound is runlane.ErrConfigurationInvalid, every failure of the request runlane.ErrTransportUnavailable.
+// InvocationTime is how long a function that executes a queue's wakeups may take: a sixth of the queue's visibility
+// timeout, or 0 below 30 s, for a queue that was not made for functions. An unbound queue is
+// runlane.ErrConfigurationInvalid, a failed request runlane.ErrTransportUnavailable.
 func (t *Transport) InvocationTime(ctx context.Context, queue runlane.QueueName) (time.Duration, error) {
 	b, ok := t.carrier(queue)
 	if !ok {
-		return 0, t.unbound(queue)
+		return 0, t.unboundError(queue)
 	}
 	attributes, err := t.attributes(ctx, b, types.QueueAttributeNameVisibilityTimeout)
 	if err != nil {
 		return 0, operationError(ctx, b, err)
 	}
-	seconds, _ := strconv.Atoi(attributes[string(types.QueueAttributeNameVisibilityTimeout)]) // 0: it did not say
+	seconds, _ := strconv.Atoi(attributes[string(types.QueueAttributeNameVisibilityTimeout)]) // 0: not reported
 	invocation := time.Duration(seconds) * time.Second / visibilityInvocations
 	if invocation < shortestInvocation {
 		return 0, nil

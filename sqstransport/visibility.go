@@ -13,7 +13,7 @@ type keeper struct {
 	binding   *binding
 
 	mu sync.Mutex
-	// until holds, by receipt handle, when the record would become visible.
+	// until is when each record would become visible, by receipt handle.
 	until map[string]time.Time
 }
 
@@ -21,7 +21,7 @@ func newKeeper(t *Transport, b *binding) *keeper {
 	return &keeper{transport: t, binding: b, until: map[string]time.Time{}}
 }
 
-// add is called with the time before the records were asked for, from which their visibility surely lasts.
+// add starts at asked, the time before the receive request: the visibility lasts at least from there.
 func (k *keeper) add(records []Record, asked time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -36,7 +36,7 @@ func (k *keeper) remove(r Record) {
 	delete(k.until, r.ReceiptHandle)
 }
 
-// run extends what has less than two thirds of its time left, three times in that time, until ctx ends.
+// run extends records with less than two thirds of their time left, three times in that time, until ctx ends.
 func (k *keeper) run(ctx context.Context) {
 	ticks := time.NewTicker(k.transport.visibility / 3)
 	defer ticks.Stop()
@@ -52,14 +52,14 @@ func (k *keeper) run(ctx context.Context) {
 
 func (k *keeper) extend(ctx context.Context, now time.Time) {
 	timeout := k.transport.visibility
-	changes := k.ending(now.Add(timeout * 2 / 3))
+	changes := k.expiring(now.Add(timeout * 2 / 3))
 	for batch := range slices.Chunk(changes, maxBatch) {
 		asked := time.Now()
 		refused, err := k.transport.changeVisibility(ctx, k.binding, batch)
 		if err != nil {
 			if ctx.Err() == nil {
 				k.transport.log().Warn(
-					"wakeups under way may come again: their visibility was not extended",
+					"wakeups in progress may be redelivered: their visibility was not extended",
 					"queue",
 					k.binding.name,
 					"count",
@@ -70,16 +70,15 @@ func (k *keeper) extend(ctx context.Context, now time.Time) {
 			}
 			continue // the next tick comes before their time is over
 		}
-		k.extended(batch, asked.Add(timeout))
+		k.recordExtended(batch, asked.Add(timeout))
 		for _, handle := range refused {
-			// Deleted or expired meanwhile, or twelve hours old, which is SQS's limit: asking again changes nothing.
+			// Deleted, expired, or at the SQS limit of twelve hours: another try cannot succeed.
 			k.remove(Record{ReceiptHandle: handle})
 		}
 	}
 }
 
-// ending lists what becomes visible at or before limit.
-func (k *keeper) ending(limit time.Time) []visibilityChange {
+func (k *keeper) expiring(limit time.Time) []visibilityChange {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var changes []visibilityChange
@@ -91,7 +90,7 @@ func (k *keeper) ending(limit time.Time) []visibilityChange {
 	return changes
 }
 
-func (k *keeper) extended(changes []visibilityChange, until time.Time) {
+func (k *keeper) recordExtended(changes []visibilityChange, until time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, c := range changes {

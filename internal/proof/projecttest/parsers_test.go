@@ -97,7 +97,7 @@ var parserTargets = map[string]string{
 	"sqlitelane/readOccurrence":                 "- a record of the file, which this package wrote; anything else is invariant_violation",
 	"sqstransport/newBinding":                   "FuzzQueueURL",
 	"sqstransport/ParseMessage":                 "FuzzParseMessage",
-	"sqstransport/field":                        "FuzzParseMessage",
+	"sqstransport/decodeField":                  "FuzzParseMessage",
 	"sqstransport/newRecord":                    "- a count; anything else counts as not known",
 	"sqstransport/settler.delete":               "- an index that this package chose and SQS repeats; any other is left out",
 	"sqstransport/Transport.changeVisibility":   "- an index that this package chose and SQS repeats; any other is left out",
