@@ -1,5 +1,5 @@
-// Package awslane composes the storage on DynamoDB and the transport on SQS into one lane. [FromEnv] reads what the
-// deployment template sets; [New] is for programs that configure themselves.
+// Package awslane combines the storage on DynamoDB and the transport on SQS into one lane. [FromEnv] reads the
+// deployment template's variables; [New] takes them from the program.
 package awslane
 
 import (
@@ -20,37 +20,36 @@ import (
 	"github.com/runlane/runlane-go/sqstransport"
 )
 
-// The environment variables of [FromEnv], beside the standard ones of AWS (region, credentials, AWS_ENDPOINT_URL).
+// The environment variables of [FromEnv], in addition to AWS's own (region, credentials, AWS_ENDPOINT_URL).
 const (
-	// EnvironmentVariable names the environment. Unset means runlane.DefaultEnvironment.
+	// EnvironmentVariable has the environment. Unset means runlane.DefaultEnvironment.
 	EnvironmentVariable = "RUNLANE_ENV"
-	// TableVariable names the DynamoDB table.
+	// TableVariable has the name of the DynamoDB table.
 	TableVariable = "RUNLANE_TABLE"
-	// QueuesVariable binds queues: name=url pairs with commas between them.
+	// QueuesVariable binds queues: comma-separated name=url pairs.
 	QueuesVariable = "RUNLANE_QUEUES"
 )
 
 // Options of [New].
 type Options struct {
-	// Environment of runtimes on this lane that name none themselves. "" means runlane.DefaultEnvironment.
+	// Environment of runtimes on this lane that set none. "" means runlane.DefaultEnvironment.
 	Environment runlane.Environment
-	// Fair keeps tenants with many runs from delaying others on standard queues: see sqstransport.Options.
+	// Fair prevents tenants with many runs from delaying others on standard queues: see sqstransport.Options.
 	Fair bool
-	// Logger of the transport. nil means that of the runtime which is opened on the lane.
+	// Logger of the transport. nil means the runtime's.
 	Logger *slog.Logger
 	// Queues binds each queue to the URL of an SQS queue. Required.
 	Queues map[runlane.QueueName]string
 	// Table is the DynamoDB table. Required.
 	Table string
-	// Throttled is called for each attempt of a request that AWS throttled, also when a later attempt succeeds. It is
-	// called from many goroutines at once. nil means that throttles are not counted.
+	// Throttled is called concurrently, for each request that AWS throttled, also if a retry succeeds. May be nil.
 	Throttled func()
 }
 
-// New builds the lane, named "aws" and production durable, with separate clients. It makes no request; opening a
-// runtime on it does. Options or bindings that cannot work are runlane.ErrConfigurationInvalid.
+// New builds the lane, named "aws" and production durable, with its own clients. It makes no request; opening a runtime
+// does. Options or bindings that cannot work are runlane.ErrConfigurationInvalid.
 //
-// If cfg names no HTTP client or retryer, the clients get those that fit Lambda: see [Tune].
+// If cfg has no HTTP client or retryer, the clients get ones suited to Lambda: see [Tune].
 func New(cfg aws.Config, options Options) (*lane.Lane, error) {
 	if options.Table == "" {
 		return nil, invalid("the lane has no table", "set "+TableVariable+" to the name of the DynamoDB table")
@@ -71,7 +70,7 @@ func New(cfg aws.Config, options Options) (*lane.Lane, error) {
 		return nil, err
 	}
 	client := dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
-		// Emulators send no checksum with errors, and the SDK would log a warning for each. AWS always does.
+		// Emulators send no checksum with errors, and the SDK would log a warning for each. AWS always sends one.
 		o.DisableValidateResponseChecksum = o.DisableValidateResponseChecksum || o.BaseEndpoint != nil
 	})
 	return lane.New(dynamostore.New(client, options.Table, nil), transport, &lane.Options{
@@ -79,15 +78,15 @@ func New(cfg aws.Config, options Options) (*lane.Lane, error) {
 	})
 }
 
-// FromEnv reads RUNLANE_ENV, RUNLANE_TABLE, RUNLANE_QUEUES and the standard variables and files of AWS. It makes no
-// request. A missing or wrong value is runlane.ErrConfigurationInvalid, which names the variable and what to set it to.
+// FromEnv reads RUNLANE_ENV, RUNLANE_TABLE, RUNLANE_QUEUES and AWS's variables and files. It makes no request. A
+// missing or wrong value is runlane.ErrConfigurationInvalid, with the variable and how to set it.
 //
-// Programs built with the tag lambda.norpc, like functions, read variables only, as Lambda sets them: keys, region,
-// endpoints and retries. A variable that would need more, like AWS_PROFILE, is an error there.
+// Programs built with the tag lambda.norpc, like functions, read only the variables that Lambda sets: keys, region,
+// endpoints and retries. A variable that needs more, like AWS_PROFILE, is an error there.
 func FromEnv(ctx context.Context) (*lane.Lane, error) { return fromEnv(ctx, os.Getenv(TableVariable)) }
 
-// Scheme opens "aws:", which is [FromEnv], and "aws:TABLE", which is the same with that table in place of the one that
-// RUNLANE_TABLE names. Errors are those of FromEnv.
+// Scheme opens "aws:", which is [FromEnv], and "aws:TABLE", which uses TABLE instead of RUNLANE_TABLE. Errors are
+// FromEnv's.
 var Scheme = lane.Scheme{
 	Name: "aws",
 	Form: "aws:",
@@ -96,8 +95,8 @@ var Scheme = lane.Scheme{
 	},
 }
 
-// Config is the configuration of AWS that [FromEnv] uses, tuned as [Tune] does: for clients of other services in the
-// same program. Errors are those of the SDK, and runlane.ErrConfigurationInvalid for certificates that cannot be read.
+// Config is the AWS configuration of [FromEnv], tuned by [Tune], for clients of other services. Errors are the SDK's,
+// and runlane.ErrConfigurationInvalid for unreadable certificates.
 func Config(ctx context.Context) (aws.Config, error) {
 	cfg, err := configure(ctx)
 	if err != nil {

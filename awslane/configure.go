@@ -13,7 +13,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// configure reads what the SDK reads: variables, files, profiles, single sign-on, roles.
+// configure reads all that the SDK supports: variables, files, profiles, single sign-on, roles.
 func configure(ctx context.Context) (aws.Config, error) {
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(httpClient()))
 	if err != nil && badBundle() {
@@ -27,7 +27,7 @@ func configure(ctx context.Context) (aws.Config, error) {
 	return cfg, err
 }
 
-// bundleVariable is the SDK's. What it says of a bad one is the file's error, or less.
+// bundleVariable is the SDK's. Its error about a bad file explains hardly anything.
 const bundleVariable = "AWS_CA_BUNDLE"
 
 func badBundle() bool {

@@ -10,5 +10,4 @@ import (
 	"github.com/runlane/runlane-go/internal/awsenvironment"
 )
 
-// configure reads what Lambda sets.
 func configure(context.Context) (aws.Config, error) { return awsenvironment.Config() }

@@ -7,9 +7,9 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// ParseQueues reads the value of RUNLANE_QUEUES: "name=url" pairs with commas between them. White space around names,
-// URLs and pairs is ignored, as is a comma at the end. Anything else, and nothing at all, is
-// runlane.ErrConfigurationInvalid. URLs are judged by sqstransport.New.
+// ParseQueues parses the value of RUNLANE_QUEUES: comma-separated "name=url" pairs, with white space around them and a
+// comma at the end allowed. Any other text, and an empty one, is runlane.ErrConfigurationInvalid. sqstransport.New
+// checks the URLs.
 func ParseQueues(text string) (map[runlane.QueueName]string, error) {
 	const hint = "set it to name=url pairs with commas between them, like " +
 		"emails=https://sqs.eu-west-1.amazonaws.com/123456789012/emails"
@@ -25,7 +25,7 @@ func ParseQueues(text string) (map[runlane.QueueName]string, error) {
 		name, url, found := strings.Cut(pair, "=")
 		queue := runlane.QueueName(strings.TrimSpace(name))
 		url = strings.TrimSpace(url)
-		// The pair itself is not repeated: a URL may have credentials in it.
+		// The errors do not quote the pair: a URL may have credentials in it.
 		switch {
 		case !found:
 			return nil, invalid(fmt.Sprintf("%s has no '=' in pair %d", QueuesVariable, i+1), hint)

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// countThrottles is added inside the retries, where every attempt passes.
+// countThrottles is added inside the retries, so that it sees every attempt.
 func countThrottles(throttled func()) func(*middleware.Stack) error {
 	return func(stack *middleware.Stack) error {
 		return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("CountThrottles", func(
@@ -26,7 +26,7 @@ func countThrottles(throttled func()) func(*middleware.Stack) error {
 	}
 }
 
-// isThrottled finds the throttle of a request or of a member of a transaction.
+// isThrottled reports the throttle of a request or of a member of a transaction.
 func isThrottled(err error) bool {
 	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
 		for _, reason := range cancelled.CancellationReasons {
@@ -38,7 +38,7 @@ func isThrottled(err error) bool {
 		return false
 	}
 	if _, ok := errors.AsType[*types.TransactionInProgressException](err); ok {
-		return false // the SDK repeats it like a throttle; it is a request that overtook itself
+		return false // a request that overtook itself; the SDK repeats it like a throttle
 	}
 	return retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}.IsErrorThrottle(err).Bool()
 }

@@ -27,12 +27,12 @@ const (
 	maxRetryWait = 5 * time.Second
 )
 
-// Tune returns cfg with the settings that its clients need under Lambda, where cfg leaves them open. HTTP: as many idle
-// connections to one host as a batch has records, a dial that gives up early, and, also of the SDK's own client in cfg,
-// answers that arrive whole however fast they come. Retries: four attempts, with an
-// average wait of 12 ms before the second (the SDK's default waits a second), and of half a second after a throttle. A
-// retryer, a retry mode other than standard, AWS_MAX_ATTEMPTS and AWS_NEW_RETRIES_2026 are the caller's choice and
-// stay. Retries are for reads and messages: dynamostore alone repeats writes to DynamoDB.
+// Tune returns cfg with settings for Lambda, where cfg leaves them open. HTTP: as many idle connections to one host as
+// a batch has records, a short dial timeout, and responses that are read whole however fast they arrive; the last also
+// for the SDK's own client in cfg. Retries: four attempts, with an average wait of 12 ms before the second (the SDK's
+// default: a second), and of half a second after a throttle. A retryer, a retry mode other than standard,
+// AWS_MAX_ATTEMPTS and AWS_NEW_RETRIES_2026 stay. Retries are for reads and messages: dynamostore repeats writes
+// itself.
 func Tune(cfg aws.Config) aws.Config {
 	cfg = cfg.Copy()
 	switch client := cfg.HTTPClient.(type) {

@@ -20,22 +20,19 @@ import (
 	"github.com/runlane/runlane-go/sqstransport"
 )
 
-// Bridge handles a batch of wakeups. Each record is executed until the invocation's deadline. Records to be handed back
-// are reported as batch item failures, after their visibility was changed so that they come again soon. A handler's outcome, also a failure, is recorded with its run, and the
-// record is done.
+// Bridge handles a batch of wakeups until the invocation's deadline. A handler's outcome, also a failure, is recorded
+// with its run, and the record is done. Other records are batch item failures, with their visibility changed so that
+// SQS redelivers them soon.
 //
-// No attempt fails because an earlier one used its time: see core.DeliveryOptions. The invocation's time is the time
-// from the call to the context's deadline. A task that needs more is handed back and logged, and [Start] refuses it.
+// No attempt fails because an earlier one used its time: see core.DeliveryOptions. A task that needs more than the
+// invocation's time is handed back and logged, and [Start] rejects it.
 //
 //   - Records of a standard queue run concurrently.
-//   - In a FIFO queue the records of a group run in order. After the first one that is handed back, all later ones of
-//     the group are handed back untouched.
-//   - A run whose last attempt ended without an outcome may have killed its process. Such runs are executed one at a
-//     time, after the others of the batch.
-//   - A record that cannot be parsed, or is of another environment, is reported alone, so that it reaches its
-//     dead-letter queue unchanged.
+//   - In a FIFO queue the records of a group run in order. After one is handed back, all later ones of the group are handed back untouched.
+//   - A run is suspect if its last attempt ended without an outcome: it may have killed its process. Suspects run one at a time, after the others of the batch.
+//   - A record that cannot be parsed, or is of another environment, is reported alone, so that it reaches its dead-letter queue.
 //
-// The error is only for a batch with a record that has no id: Lambda slows down after errors.
+// The only error is for a record without an ID, because Lambda slows down after errors.
 func Bridge(rt *core.Runtime) func(context.Context, events.SQSEvent) (events.SQSEventResponse, error) {
 	var a misrouted
 	return func(ctx context.Context, event events.SQSEvent) (events.SQSEventResponse, error) {
@@ -43,7 +40,7 @@ func Bridge(rt *core.Runtime) func(context.Context, events.SQSEvent) (events.SQS
 	}
 }
 
-// bridge is one invocation, which began before the runtime was opened for it.
+// bridge handles one invocation. began is before the runtime was opened for it.
 func bridge(
 	ctx context.Context, rt *core.Runtime, a *misrouted, began time.Time, event events.SQSEvent,
 ) (events.SQSEventResponse, error) {
@@ -60,7 +57,7 @@ func bridge(
 	}
 	b := batch{rt: rt, misrouted: a, began: began, failed: map[string]bool{}}
 	var sources sync.WaitGroup
-	for _, source := range slices.Sorted(maps.Keys(bySource)) { // one, as Lambda invokes
+	for _, source := range slices.Sorted(maps.Keys(bySource)) { // Lambda sends one
 		sources.Go(func() { b.deliver(ctx, source, bySource[source]) })
 	}
 	sources.Wait()
@@ -76,7 +73,7 @@ func bridge(
 }
 
 func newRecord(m *events.SQSMessage) sqstransport.Record {
-	count, _ := strconv.Atoi(m.Attributes["ApproximateReceiveCount"]) // 0: not known
+	count, _ := strconv.Atoi(m.Attributes["ApproximateReceiveCount"]) // 0: unknown
 	return sqstransport.Record{
 		MessageID:     m.MessageId,
 		ReceiptHandle: m.ReceiptHandle,
@@ -86,19 +83,18 @@ func newRecord(m *events.SQSMessage) sqstransport.Record {
 	}
 }
 
-// batch is the batch of one invocation.
 type batch struct {
 	rt        *core.Runtime
 	misrouted *misrouted
 	began     time.Time
 
 	mu     sync.Mutex
-	failed map[string]bool // by message id
+	failed map[string]bool // by message ID
 }
 
 func (b *batch) deliver(ctx context.Context, source string, records []sqstransport.Record) {
 	fifo := strings.HasSuffix(source, ".fifo")
-	options := core.DeliveryOptions{Beside: sideBySide(records, fifo)}
+	options := core.DeliveryOptions{Beside: runsConcurrently(records, fifo)}
 	if deadline, ok := ctx.Deadline(); ok {
 		options.Deadline, options.Began = deadline, b.began
 	}
@@ -123,7 +119,7 @@ func (b *batch) deliver(ctx context.Context, source string, records []sqstranspo
 	}
 	sqstransport.Deliver(ctx, records, fifo,
 		func(ctx context.Context, record sqstransport.Record, w lane.Wakeup) error {
-			b.misrouted.wakeup(ctx, b.rt, source, w.Queue)
+			b.misrouted.warn(ctx, b.rt, source, w.Queue)
 			err := b.execute(ctx, record, w, options)
 			if errors.Is(err, core.ErrSuspect) {
 				return &suspectError{err, w}
@@ -136,7 +132,7 @@ func (b *batch) deliver(ctx context.Context, source string, records []sqstranspo
 			}
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			if s, ok := err.(*suspectError); ok { //nolint:errorlint // not those held back because of it
+			if s, ok := err.(*suspectError); ok { //nolint:errorlint // not the records held back because of it
 				suspects = append(suspects, suspect{record, s})
 				return
 			}
@@ -148,8 +144,8 @@ func (b *batch) deliver(ctx context.Context, source string, records []sqstranspo
 	deliverSuspects()
 }
 
-// suspectsReceivedAgain selects the records of suspects that were received before: they are executed first. After the
-// other records of a batch, a suspect would be handed back for lack of time as long as its queue is busy.
+// suspectsReceivedAgain selects the records of suspects that were received before. They run first: last in the batch of
+// a busy queue, they would never have enough time.
 func (b *batch) suspectsReceivedAgain(
 	ctx context.Context, records []sqstransport.Record,
 ) (suspects []suspect, others []sqstransport.Record) {
@@ -170,7 +166,7 @@ func (b *batch) suspectsReceivedAgain(
 			suspects = append(suspects, suspect{record, &suspectError{core.ErrSuspect, w}})
 		}
 		return err
-	}, func(sqstransport.Record, error) {}) // a failure here happens again when the record is executed
+	}, func(sqstransport.Record, error) {}) // a failure here repeats when the record is executed
 	for i := range records {
 		if !found[records[i].MessageID] {
 			others = append(others, records[i])
@@ -187,8 +183,8 @@ func (b *batch) execute(
 	return err
 }
 
-// sideBySide reports a batch of which several records are executed at the same time.
-func sideBySide(records []sqstransport.Record, fifo bool) bool {
+// runsConcurrently reports whether several records of a batch run at the same time.
+func runsConcurrently(records []sqstransport.Record, fifo bool) bool {
 	for i := range records {
 		if i > 0 && (!fifo || records[i].Group != records[0].Group) {
 			return true
@@ -197,8 +193,8 @@ func sideBySide(records []sqstransport.Record, fifo bool) bool {
 	return false
 }
 
-// suspect is a record whose run may have killed the process that executed it last. It is executed after all others of
-// the batch, so that it cannot end them too.
+// suspect is a record of a run that may have killed its last process. It runs after all others of the batch, so that it
+// cannot end them too.
 type suspect struct {
 	record sqstransport.Record
 	err    *suspectError
@@ -212,16 +208,16 @@ type suspectError struct {
 
 func (e *suspectError) Unwrap() error { return e.error }
 
-// deliverAlone executes a suspect, or hands it back for a while if the others have left too little time.
+// deliverAlone executes a suspect, or hands it back with a delay if the others left too little time.
 func (b *batch) deliverAlone(ctx context.Context, s suspect, options core.DeliveryOptions) error {
 	err := b.execute(ctx, s.record, s.err.wakeup, options)
 	if errors.Is(err, core.ErrNoTime) {
-		return s.err // which has a delay
+		return s.err // has a delay
 	}
 	return err
 }
 
-// handBack is best effort: a record that it misses comes again when the queue's visibility timeout is over.
+// handBack is best effort: SQS redelivers a missed record after the queue's visibility timeout.
 func (b *batch) handBack(ctx context.Context, source string, back []sqstransport.HandedBack) {
 	if len(back) == 0 {
 		return
@@ -241,7 +237,7 @@ func (b *batch) handBack(ctx context.Context, source string, back []sqstransport
 		return
 	}
 	if err := transport.HandBack(ctx, source, back); err != nil {
-		slog.WarnContext(ctx, "wakeups were handed back and come again later than intended", "count", len(back),
+		slog.WarnContext(ctx, "wakeups were handed back but will be redelivered later than intended", "count", len(back),
 			"code", runlane.CodeOf(err), "error", err)
 	}
 }

@@ -1,13 +1,13 @@
-// Package functions runs a runtime inside AWS Lambda. One program serves three roles, each a function of the deployment
+// Package functions runs a runtime in AWS Lambda. One program has three roles, each a function of the deployment
 // template:
 //
-//   - bridge takes wakeups from SQS and executes their runs ([Bridge]),
+//   - bridge receives wakeups from SQS and executes their runs ([Bridge]),
 //   - relay reads the table's stream and publishes wakeups that their writers left to it ([Relay]),
-//   - tick maintains, once a minute ([Tick]).
+//   - tick does maintenance once a minute ([Tick]).
 //
 // A program's main is one line, functions.Start(open). Package functions/eventsource feeds the same handlers from local
-// AWS. The fourth function, the server behind a function URL, is package functionurl's, so that these three do not link
-// it.
+// AWS. The fourth function, the server behind a function URL, is in package functionurl, so that these three do not
+// link it.
 package functions
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// RoleVariable names the role of a function: [RoleBridge], [RoleRelay] or [RoleTick].
+// RoleVariable has the role of a function: [RoleBridge], [RoleRelay] or [RoleTick].
 const RoleVariable = "RUNLANE_FUNCTION"
 
 // The roles.
@@ -36,44 +36,42 @@ const (
 	RoleTick   = "tick"
 )
 
-// BindingsVariable names the queues whose bindings are a bridge's own, with commas between them: those that its event
-// source mappings read. The bridge refuses tasks that need more time than its invocations only where one of these
-// carries their wakeups. What comes by another binding, as while a deployment moves a queue to another function, is
-// executed where it fits, else handed back, and the log says so once. A bridge with an empty list, whose last queue
-// moved away, refuses nothing. Without the variable the bindings that an event comes from count as own.
+// BindingsVariable lists the queues that a bridge's event source mappings read, comma-separated. The bridge rejects
+// tasks that need more time than its invocations only if one of these bindings carries them. Wakeups of another
+// binding, for example while a deployment moves a queue to another function, are executed if there is time, else handed
+// back, and logged once. With an empty list, after the last queue moved away, the bridge rejects nothing. Without the
+// variable the bindings of each event count.
 const BindingsVariable = "RUNLANE_BINDINGS"
 
-// How Lambda says why an environment starts: because an event waits, or ahead of events (provisioned concurrency).
+// Lambda's reason to start an environment: an event, or ahead of events (provisioned concurrency).
 const (
 	initializationVariable = "AWS_LAMBDA_INITIALIZATION_TYPE"
 	onDemand               = "on-demand"
 )
 
-// openTime bounds the opening of the runtime, below the 10 s that Lambda gives the start of an environment.
+// openTime limits the opening of the runtime, below Lambda's 10 s for the start of an environment.
 const openTime = 8 * time.Second
 
-// Opener builds the program's runtime. The same function serves Start, a worker's main, the command line and tests.
+// Opener opens the program's runtime. The same function serves Start, a worker's main, the command line and tests.
 type Opener = func(ctx context.Context) (*core.Runtime, error)
 
-// Start serves the role that RUNLANE_FUNCTION names, and does not return. It makes Lambda's logger the default of slog
-// before it calls open, writes metrics to the log, see [MetricsVariable], and sets the variables that secrets hold, see
-// [SecretsVariable].
+// Start serves the role of RUNLANE_FUNCTION and does not return. Before it calls open, it makes Lambda's logger slog's
+// default and sets the variables of secrets, see [SecretsVariable]. It writes metrics to the log, see
+// [MetricsVariable].
 //
-// The first event opens the runtime, or the start if environments start ahead of events
-// (docs/internals/design.md, Modules and deployment). An error of opening is logged, each code and message once, with its hint.
-// Invocations then fail with it, so that messages and stream records come again, until what was missing is there: the
-// next invocation tries to open again, 10 s after the last try unless the error is Retryable. The bridge also refuses a
-// task that its own bindings carry ([BindingsVariable]) with a timeout longer than an invocation, as soon as its first
-// invocation shows how long that is.
+// The first event opens the runtime, or the start if environments start ahead of events (docs/internals/design.md,
+// Modules and deployment). An error of opening is logged with its hint, once for each code and message. Invocations
+// fail with it, so that their records are redelivered. The next invocation opens again, 10 s after the last try unless
+// the error is Retryable. The bridge also rejects a task of its own bindings ([BindingsVariable]) with a timeout longer
+// than an invocation.
 func Start(open Opener) {
 	logger := lambdacontext.NewLogger()
 	slog.SetDefault(logger)
 	lambda.Start(newHandler(os.Getenv(RoleVariable), open, logger))
 }
 
-// newHandler is Start without Lambda: a function that lambda.NewHandler takes.
 func newHandler(role string, open Opener, logger *slog.Logger) any {
-	p := &program{role: role, open: open, logger: logger, meter: newMeter(role), bound: bound()}
+	p := &program{role: role, open: open, logger: logger, meter: newMeter(role), bound: boundQueues()}
 	var handler any
 	switch role {
 	case RoleBridge:
@@ -82,7 +80,7 @@ func newHandler(role string, open Opener, logger *slog.Logger) any {
 			rt, err := p.runtime(ctx)
 			defer p.meter.flush(rt)
 			if err == nil {
-				err = p.fits(ctx, rt, began, event)
+				err = p.checkInvocationTime(ctx, rt, began, event)
 			}
 			if err != nil {
 				return events.SQSEventResponse{}, err
@@ -105,7 +103,7 @@ func newHandler(role string, open Opener, logger *slog.Logger) any {
 			if err != nil {
 				return err
 			}
-			p.meter.look(ctx, rt)
+			p.meter.measure(ctx, rt)
 			return Tick(rt)(ctx)
 		}
 	default:
@@ -120,34 +118,34 @@ func newHandler(role string, open Opener, logger *slog.Logger) any {
 	return handler
 }
 
-// openAhead opens the runtime where environments start ahead of their events.
+// openAhead opens the runtime if environments start ahead of events.
 func (p *program) openAhead() {
 	if kind := os.Getenv(initializationVariable); kind != "" && kind != onDemand {
-		_, _ = p.runtime(context.Background()) // kept, and returned by every invocation
+		_, _ = p.runtime(context.Background()) // the error is kept for the invocations
 	}
 }
 
-// program opens its runtime, until it is open.
+// program opens its runtime on demand.
 type program struct {
 	role      string
 	open      Opener
 	logger    *slog.Logger
-	meter     *meter // nil where metrics are off
+	meter     *meter // nil if metrics are off
 	bound     []runlane.QueueName
 	misrouted misrouted
 
 	mu       sync.Mutex
 	rt       *core.Runtime
 	err      error
-	failed   time.Time // when err was returned first
-	logged   map[told]bool
+	failed   time.Time // when err was first returned
+	logged   map[logKey]bool
 	informed bool // the variables of secrets are set
 }
 
 func (p *program) runtime(ctx context.Context) (*core.Runtime, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.rt != nil || p.kept() {
+	if p.rt != nil || p.keepsError() {
 		return p.rt, p.err
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTime)
@@ -163,7 +161,7 @@ func (p *program) runtime(ctx context.Context) (*core.Runtime, error) {
 		}
 	}
 	if p.err != nil {
-		p.rt, p.failed = nil, wall()
+		p.rt, p.failed = nil, wallClock()
 		p.log(p.err)
 	}
 	return p.rt, p.err

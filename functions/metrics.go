@@ -18,49 +18,47 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// MetricsVariable turns the metrics of the functions off when it is "off". Anything else leaves them on.
+// MetricsVariable turns the functions' metrics off with "off".
 const MetricsVariable = "RUNLANE_METRICS"
 
-// The functions write their metrics as log lines in CloudWatch's embedded metric format: at most one line an
-// invocation, none if there are no metrics. CloudWatch makes metrics from the lines, in this namespace and with this
-// dimension. This needs no request and no waiting.
+// Metrics are log lines in CloudWatch's embedded metric format, at most one an invocation, in this namespace and with
+// this dimension. This needs no request.
 const (
 	MetricsNamespace = "Runlane"
-	// DimensionFunction is the name of the Lambda function, which is unique in the account and region: deployments
-	// never share a metric. Outside Lambda it is the role: bridge, relay or tick.
+	// DimensionFunction is the name of the Lambda function, so deployments never share a metric. Outside Lambda it is
+	// the role: bridge, relay or tick.
 	DimensionFunction = "FunctionName"
 )
 
-// What Lambda tells a function about itself.
+// Variables that Lambda sets.
 const (
 	functionNameVariable = "AWS_LAMBDA_FUNCTION_NAME"
 	logLevelVariable     = "AWS_LAMBDA_LOG_LEVEL"
 )
 
-// The metrics. All except OldestDueSeconds count only the work of the functions, not that of other programs, such as a
-// web service that triggers.
+// The metrics. Except for OldestDueSeconds they count only the work of the functions, not of other programs.
 const (
-	// MetricOldestDueSeconds is how long the oldest due marker has been waiting when a tick begins; 0 when nothing is
-	// due. Every tick sends it, so it is missing exactly when no tick runs.
+	// MetricOldestDueSeconds is how long the oldest due marker has been waiting when a tick starts, or 0. Every tick
+	// sends it, so it is missing exactly when no tick runs.
 	MetricOldestDueSeconds = "OldestDueSeconds"
-	// MetricCommitConflicts counts transactions that collided with another one on the same item and were repeated.
+	// MetricCommitConflicts counts transactions repeated after a conflict on the same item.
 	MetricCommitConflicts = "CommitConflicts"
-	// MetricThrottles counts requests that AWS throttled, also those that succeeded when repeated.
+	// MetricThrottles counts requests that AWS throttled, also if a retry succeeded.
 	MetricThrottles = "Throttles"
-	// MetricWakeupsRefused counts outbox rows that the transport did not take.
+	// MetricWakeupsRefused counts outbox rows that the transport refused.
 	MetricWakeupsRefused = "WakeupsRefused"
 	// MetricRunsCreated, MetricRunsSucceeded and MetricRunsFailed count runs.
 	MetricRunsCreated   = "RunsCreated"
 	MetricRunsSucceeded = "RunsSucceeded"
 	MetricRunsFailed    = "RunsFailed"
-	// MetricDeadLettersSeen is how many dead-lettered wakeups a tick found, at most one page of them.
+	// MetricDeadLettersSeen is how many dead letters a tick found, at most one page.
 	MetricDeadLettersSeen = "DeadLettersSeen"
 )
 
 const unitCount, unitSeconds = "Count", "Seconds"
 
-// counted are the metrics of core that are sent. Others, and all durations, are available in the runs: each metric has
-// a price.
+// counted are the metrics of core to send. Each metric has a price; others, and all durations, can be read from the
+// runs.
 var counted = map[core.Metric]string{
 	core.MetricRunsCreated:    MetricRunsCreated,
 	core.MetricRunsSucceeded:  MetricRunsSucceeded,
@@ -68,32 +66,30 @@ var counted = map[core.Metric]string{
 	core.MetricWakeupsRefused: MetricWakeupsRefused,
 }
 
-// dueWatcher is the ability of a storage to say since when the oldest due marker has been waiting; zero when nothing is
-// due.
+// dueWatcher is a storage that knows the time of its oldest due marker; zero if none is due.
 type dueWatcher interface {
 	OldestDue(ctx context.Context, environment runlane.Environment, at time.Time) (time.Time, error)
 }
 
-// conflictCounter is the ability of a storage to count its conflicts.
+// conflictCounter is a storage that counts its conflicts.
 type conflictCounter interface {
 	Stats() dynamostore.Stats
 }
 
-// meter adds up what happens between two flushes. It is safe for concurrent use: with concurrent invocations a line
-// holds the counts since the line before, so sums are right.
+// meter adds up counts between two flushes and is safe for concurrent use.
 type meter struct {
-	function string // its name
-	level    string // of its lines
+	function string // name
+	level    string // level of its lines
 	out      io.Writer
 
 	mu        sync.Mutex
 	values    map[string]float64
-	conflicts int64 // as of the last flush
+	conflicts int64 // at the last flush
 }
 
 var _ core.Metrics = (*meter)(nil)
 
-// newMeter returns nil, on which every method does nothing, if metrics are off.
+// newMeter returns nil if metrics are off. Methods of a nil meter do nothing.
 func newMeter(function string) *meter {
 	if os.Getenv(MetricsVariable) == "off" {
 		return nil
@@ -109,8 +105,8 @@ func newMeter(function string) *meter {
 	}
 }
 
-// keptLevel is a level that Lambda keeps when it drops lines below the function's level: a line without a level counts
-// as INFO. If Lambda does not tell the function's level, only the highest level is safe.
+// keptLevel is a log level that Lambda does not drop: it drops lines below the function's level, and a line without a
+// level is INFO. FATAL is safe for an unknown level.
 func keptLevel(functions string) string {
 	switch functions {
 	case "TRACE", "DEBUG", "INFO":
@@ -122,7 +118,7 @@ func keptLevel(functions string) string {
 	}
 }
 
-// attach makes the runtime and the lane that are opened under the context count here.
+// attach makes the runtime and the lane opened under the context count here.
 func (m *meter) attach(ctx context.Context) context.Context {
 	if m == nil {
 		return ctx
@@ -136,7 +132,6 @@ func (m *meter) Count(name core.Metric, n int64, _ core.Labels) { m.add(counted[
 // Observe implements core.Metrics.
 func (m *meter) Observe(core.Metric, time.Duration, core.Labels) {}
 
-// throttled counts one refused attempt.
 func (m *meter) throttled() { m.add(MetricThrottles, 1) }
 
 func (m *meter) add(name string, n float64) {
@@ -148,15 +143,14 @@ func (m *meter) add(name string, n float64) {
 	m.values[name] += n
 }
 
-// set is for values that are measured, not added up.
 func (m *meter) set(name string, value float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.values[name] = value
 }
 
-// look measures what waits in the table, before a tick works on it. What cannot be read is logged and left out.
-func (m *meter) look(ctx context.Context, rt *core.Runtime) {
+// measure reads the backlog of the table before a tick works on it. It logs read errors.
+func (m *meter) measure(ctx context.Context, rt *core.Runtime) {
 	if m == nil {
 		return
 	}
@@ -183,7 +177,7 @@ func (m *meter) look(ctx context.Context, rt *core.Runtime) {
 	m.add(MetricDeadLettersSeen, float64(len(page.Items)))
 }
 
-// flush writes the counts since the last flush, if there are any. rt is nil if it could not open.
+// flush writes the counts since the last flush, if any. rt is nil if it could not open.
 func (m *meter) flush(rt *core.Runtime) {
 	if m == nil {
 		return
@@ -203,10 +197,10 @@ func (m *meter) flush(rt *core.Runtime) {
 	}
 	line := embedded(m.values, m.function, m.level, time.Now())
 	clear(m.values)
-	_, _ = m.out.Write(line) // one write: lines of the logger come whole before or after it
+	_, _ = m.out.Write(line) // one write, so that the logger's lines stay whole
 }
 
-// embedded is a line in the embedded metric format. Lambda filters lines by level, and only those that have a timestamp
+// embedded returns a line in the embedded metric format. Lambda filters a line by its level only if it has a timestamp
 // too.
 func embedded(values map[string]float64, function, level string, at time.Time) []byte {
 	type metric struct {
@@ -235,6 +229,6 @@ func embedded(values map[string]float64, function, level string, at time.Time) [
 		fields[name] = values[name]
 	}
 	fields["_aws"] = metadata{Timestamp: at.UnixMilli(), CloudWatchMetrics: []directive{d}}
-	line, _ := json.Marshal(fields) // finite numbers and text only
+	line, _ := json.Marshal(fields) // finite numbers and strings always encode
 	return append(line, '\n')
 }

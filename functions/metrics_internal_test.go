@@ -114,7 +114,7 @@ func TestMeter_OneInvocation_IsOneLine(t *testing.T) {
 	t.Parallel()
 	storage := &watchedStorage{since: time.Now().Add(-90 * time.Second), conflicts: 4}
 	m, rt, out := newTestMeter(t, storage)
-	m.look(t.Context(), rt)
+	m.measure(t.Context(), rt)
 	m.Count(core.MetricRunsFailed, 2, core.Labels{TaskID: "a"})
 	m.Count(core.MetricRunsFailed, 1, core.Labels{TaskID: "b"})
 	m.Count(core.MetricHeartbeats, 9, core.Labels{}) // has no metric
@@ -152,7 +152,7 @@ func TestMeter_OneInvocation_IsOneLine(t *testing.T) {
 func TestMeter_NothingDue_IsZeroAndNotMissing(t *testing.T) {
 	t.Parallel()
 	m, rt, out := newTestMeter(t, &watchedStorage{})
-	m.look(t.Context(), rt)
+	m.measure(t.Context(), rt)
 	m.flush(rt)
 	values, _ := readEmbedded(t, out.String())
 	if diff := cmp.Diff(map[string]float64{MetricOldestDueSeconds: 0}, values); diff != "" {
@@ -233,7 +233,7 @@ func TestMeter_Off_DoesNothing(t *testing.T) {
 		t.Fatal("there is a meter")
 	}
 	m.throttled()
-	m.look(t.Context(), nil)
+	m.measure(t.Context(), nil)
 	m.flush(nil)
 	t.Setenv(MetricsVariable, "")
 	if newMeter(RoleTick) == nil {

@@ -9,22 +9,21 @@ import (
 	"github.com/runlane/runlane-go/internal/causes"
 )
 
-// reopenAfter is how long an error is kept that an operator has to repair: a queue, an index, a right.
+// reopenAfter is how long an error that an operator has to repair is kept: a missing queue, index or right.
 const reopenAfter = 10 * time.Second
 
-// kept reports an error of opening that invocations still answer with. One that may pass, an outage or a start that ran
-// out of time, is not kept.
-func (p *program) kept() bool {
+// keepsError reports that invocations still return the error of opening. Temporary errors, an outage or a timeout at
+// the start, are not kept.
+func (p *program) keepsError() bool {
 	e, ok := errors.AsType[*runlane.Error](p.err)
 	passes := ok && (e.Retryable || e.Code == runlane.ErrOperationCancelled)
-	return p.err != nil && !passes && wall().Sub(p.failed) < reopenAfter
+	return p.err != nil && !passes && wallClock().Sub(p.failed) < reopenAfter
 }
 
-// wall is the time by the wall: the monotonic clock may stand still while Lambda keeps an environment frozen.
-func wall() time.Time { return time.Now().Round(0) }
+// wallClock is the time without the monotonic clock, which may stand still while Lambda freezes an environment.
+func wallClock() time.Time { return time.Now().Round(0) }
 
-// told is what an error is logged by.
-type told struct {
+type logKey struct {
 	code    runlane.ErrorCode
 	message string
 }
@@ -32,11 +31,11 @@ type told struct {
 // log logs why the runtime cannot open, once for each code and message.
 func (p *program) log(err error) {
 	code, message, hint, cause := runlane.ErrInternal, err.Error(), "", error(nil)
-	what := told{code, message}
+	what := logKey{code, message}
 	if e, ok := errors.AsType[*runlane.Error](err); ok {
 		code, hint, cause = e.Code, e.Hint, e.Cause
-		what = told{code, e.Message}
-		if error(e) == err { //nolint:errorlint // else there is more to say than its message
+		what = logKey{code, e.Message}
+		if error(e) == err { //nolint:errorlint // else its message is incomplete
 			message = e.Message
 		}
 	}
@@ -44,7 +43,7 @@ func (p *program) log(err error) {
 		return
 	}
 	if p.logged == nil {
-		p.logged = map[told]bool{}
+		p.logged = map[logKey]bool{}
 	}
 	p.logged[what] = true
 	attrs := []any{"code", code, "error", message, "hint", hint}

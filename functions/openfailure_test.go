@@ -58,7 +58,7 @@ func TestFits_WakeupsOfAnotherFunctionsBinding_AreNoReasonToRefuse(t *testing.T)
 	} {
 		t.Setenv(BindingsVariable, c.own)
 		text.Reset()
-		p := &program{logger: slog.New(slog.DiscardHandler), bound: bound()}
+		p := &program{logger: slog.New(slog.DiscardHandler), bound: boundQueues()}
 		for range 2 {
 			if err := fitsEvent(t, p, rt, c.queue, c.invocation); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("own %s, event of %s, %s: %v", c.own, c.queue, c.invocation, err)
@@ -85,7 +85,7 @@ func TestBridge_WakeupsByAnotherBinding_AreToldOnce(t *testing.T) {
 	for _, c := range []struct{ source, queue string }{
 		{"shop-work", "shared"}, {"shop-slow", "slow"}, {"another", "slow"}, {"shop-work", "slow"}, {"shop-work", "slow"},
 	} {
-		a.wakeup(t.Context(), rt, "arn:aws:sqs:us-east-1:123456789012:"+c.source, runlane.QueueName(c.queue))
+		a.warn(t.Context(), rt, "arn:aws:sqs:us-east-1:123456789012:"+c.source, runlane.QueueName(c.queue))
 	}
 	if strings.Count(text.String(), "queue=slow binding=default") != 1 || strings.Count(text.String(), "\n") != 1 {
 		t.Error(text.String())
@@ -113,7 +113,7 @@ func fitsEvent(t *testing.T, p *program, rt *core.Runtime, queue string, invocat
 	began := time.Now()
 	ctx, cancel := context.WithDeadline(t.Context(), began.Add(invocation))
 	defer cancel()
-	return p.fits(ctx, rt, began, events.SQSEvent{Records: []events.SQSMessage{{
+	return p.checkInvocationTime(ctx, rt, began, events.SQSEvent{Records: []events.SQSMessage{{
 		EventSourceARN: "arn:aws:sqs:us-east-1:123456789012:" + queue,
 	}}})
 }
@@ -130,7 +130,7 @@ func TestFits_OnlyTasksOfTheEventsQueueAreJudged(t *testing.T) {
 		{"shop-work", `task "greet" needs`, 2 * time.Second},
 		{"shop-slow", `task "report" has a timeout of 2m`, time.Minute},
 		{"shop-slow", "", 5 * time.Minute},
-		{"another", `task "report" has a timeout of 2m`, time.Minute}, // not bound: all are judged
+		{"another", `task "report" has a timeout of 2m`, time.Minute}, // not bound: all are bindings
 	} {
 		p := &program{logger: slog.New(slog.DiscardHandler)}
 		err := fitsEvent(t, p, rt, c.queue, c.invocation)

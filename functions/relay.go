@@ -11,12 +11,11 @@ import (
 	"github.com/runlane/runlane-go/dynamostore"
 )
 
-// Relay publishes the wakeups of commits whose writer left that to other publishers: rows that are initially pending,
-// found in the table's stream. It claims them like any publisher, so records that come twice, late or out of order do
-// no harm. A record of another environment, or one that cannot be read, is left to the tick.
+// Relay publishes the wakeups that a commit's writer left to other publishers: rows that start pending, found in the
+// table's stream. It claims them like any publisher, so repeated, late or unordered records do no harm. It leaves
+// records of other environments, and unreadable ones, to the tick.
 //
-// When publishing fails, the first record with rows is reported as the batch item failure: the mapping repeats from
-// there, and rows published by then are skipped. The error is always nil.
+// If publishing fails, the first record with rows is the batch item failure. The error is always nil.
 func Relay(rt *core.Runtime) func(context.Context, events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
 	return func(ctx context.Context, event events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
 		response := events.DynamoDBEventResponse{BatchItemFailures: []events.DynamoDBBatchItemFailure{}}
@@ -47,7 +46,6 @@ func Relay(rt *core.Runtime) func(context.Context, events.DynamoDBEvent) (events
 	}
 }
 
-// pendingRows are the outbox ids of one record.
 func pendingRows(ctx context.Context, rt *core.Runtime, record *events.DynamoDBEventRecord) []string {
 	if record.EventName != string(events.DynamoDBOperationTypeInsert) {
 		return nil

@@ -14,11 +14,9 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// StartRole serves a role that is none of this package's, such as that of package functionurl, and does not return. It
-// does what [Start] does around the runtime: Lambda's logger, secrets, when it opens, what follows where it cannot. It
-// counts nothing. build gets the runtime once it is open, and returns what answers events; its error keeps the runtime
-// from opening. In a process whose RUNLANE_FUNCTION is another role, invocations fail with
-// runlane.ErrConfigurationInvalid.
+// StartRole serves a role of another package, such as functionurl's, and does not return. It works like [Start],
+// without metrics. build gets the open runtime and returns the handler of events; if build fails, opening fails. In a
+// process with another role in RUNLANE_FUNCTION, invocations fail with runlane.ErrConfigurationInvalid.
 func StartRole[In, Out any](
 	role string, open Opener, build func(rt *core.Runtime) (func(ctx context.Context, event In) (Out, error), error),
 ) {
@@ -27,12 +25,11 @@ func StartRole[In, Out any](
 	lambda.Start(newRoleHandler(role, open, logger, build))
 }
 
-// newRoleHandler is StartRole without Lambda.
 func newRoleHandler[In, Out any](
 	role string, open Opener, logger *slog.Logger,
 	build func(rt *core.Runtime) (func(ctx context.Context, event In) (Out, error), error),
 ) any {
-	var answer func(ctx context.Context, event In) (Out, error) // there when the runtime is
+	var answer func(ctx context.Context, event In) (Out, error) // set once the runtime is open
 	p := &program{role: role, logger: logger, open: func(ctx context.Context) (*core.Runtime, error) {
 		rt, err := open(ctx)
 		if err != nil || rt == nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// SecretsVariable names the secrets of each role: role=arn,arn with blanks between roles. [Start] reads those of its
-// role, as secrets.Read does, and sets their variables before it calls the opener; [WithSecrets] does so elsewhere.
+// SecretsVariable lists the secrets of each role: role=arn,arn with blanks between roles. [Start] reads those of its
+// role by secrets.Read and sets their variables; [WithSecrets] does so elsewhere.
 const SecretsVariable = "RUNLANE_SECRETS"
 
-// secretsOf returns the ARNs that a role has. What is no entry, and a role that the text does not have, is an error: a
-// program would work without its secrets, and nothing would say so.
+// secretsOf returns the ARNs of a role. A malformed entry or a missing role is an error: otherwise a program would run
+// without its secrets unnoticed.
 func secretsOf(role, text string) ([]string, error) {
 	roles := map[string]string{}
 	for entry := range strings.FieldsSeq(text) {
@@ -52,7 +52,7 @@ func secretsFault(message string) error {
 	}
 }
 
-// readSecrets sets the variables of a function's secrets, once.
+// readSecrets sets the variables of the role's secrets, once.
 func (p *program) readSecrets(ctx context.Context) error {
 	if p.informed {
 		return nil
@@ -62,13 +62,13 @@ func (p *program) readSecrets(ctx context.Context) error {
 	return err
 }
 
-// WithSecrets returns an opener that first reads the secrets that RUNLANE_SECRETS names for a role, once, and sets
-// their variables, as [Start] does for the role of its function. It is for programs that are no functions, such as a
-// worker in a container, whose role is "worker". Without the variable it reads nothing.
+// WithSecrets returns an opener that first reads the secrets of a role from RUNLANE_SECRETS, once, and sets their
+// variables, like [Start]. It is for programs outside Lambda, such as a worker in a container with the role "worker".
+// Without the variable it reads nothing.
 //
-// Errors of the opener are then also those of secrets.Read; runlane.ErrConfigurationInvalid for a text of another form,
-// for one without the role, and for a variable that is set already: which of the two counts would be a guess. After an
-// error none is set, and the next call reads again. Safe for concurrent use.
+// Errors are open's, those of secrets.Read, and runlane.ErrConfigurationInvalid for a malformed list, a missing role,
+// and a variable that is already set. After an error no variable is set, and the next call reads again. Safe for
+// concurrent use.
 func WithSecrets(role string, open Opener) Opener {
 	p := &program{role: role}
 	var mu sync.Mutex

@@ -8,16 +8,15 @@ import (
 )
 
 const (
-	// tickTime is how long an invocation without a deadline works.
+	// tickTime limits an invocation without a deadline.
 	tickTime = time.Minute
 	// minTickReserve and tickReserveShare are the time kept free before the deadline.
 	minTickReserve   = time.Second
 	tickReserveShare = 20 // one part in
 )
 
-// Tick maintains until nothing is waiting or the invocation's deadline nears, see core.TickOptions.Repeat. A failure
-// ends nothing as long as other work makes progress. A round without any progress, as in an outage, is the last: the
-// next invocation comes within a minute. The error joins those of all rounds.
+// Tick does maintenance until nothing is due or the invocation's deadline is near, see core.TickOptions.Repeat. A round
+// without progress, as in an outage, is the last. The error joins those of all rounds.
 func Tick(rt *core.Runtime) func(context.Context) error {
 	return func(ctx context.Context) error {
 		began := time.Now()

@@ -11,12 +11,12 @@ import (
 	"github.com/runlane/runlane-go/server"
 )
 
-// Access makes an Access for requests to a function URL, for [Start] or for server.Options beside another way to tell
-// callers apart: it lets in whom IAM let in. The actor is the caller's principal, as account/kind/name:
-// "123456789012/user/ada", and "123456789012/assumed-role/admin/ada" for the session ada of the role admin. All have
-// the same scopes; without any of them a caller may do nothing.
+// Access returns an Access for requests to a function URL, for [Start] or, with other kinds of authentication, for
+// server.Options. It admits every caller that IAM admitted. The actor is the caller's principal, as account/kind/name:
+// "123456789012/user/ada", or "123456789012/assumed-role/admin/ada" for the session ada of the role admin. All callers
+// have the same scopes; without any a caller may do nothing.
 //
-// What has no principal is server.ErrUnauthenticated. So is a principal that is no ARN of a caller.
+// A request without a principal, or with one that is no caller's ARN, is server.ErrUnauthenticated.
 func Access(scopes ...server.Scope) func(*http.Request) (server.Access, error) {
 	return func(r *http.Request) (server.Access, error) {
 		event, ok := lambdaurl.RequestFromContext(r.Context())
@@ -31,17 +31,17 @@ func Access(scopes ...server.Scope) func(*http.Request) (server.Access, error) {
 	}
 }
 
-// callerOf names the principal that IAM let in.
+// callerOf is the principal that IAM admitted.
 func callerOf(event *events.LambdaFunctionURLRequest) (name string, ok bool) {
 	authorizer := event.RequestContext.Authorizer
 	if authorizer == nil || authorizer.IAM == nil {
 		return "", false
 	}
-	// arn:partition:service:region:account:kind/name, without a region for callers.
+	// arn:partition:service:region:account:kind/name; callers have no region.
 	part := strings.SplitN(authorizer.IAM.UserARN, ":", 6)
 	if len(part) != 6 || part[0] != "arn" || part[2] != "iam" && part[2] != "sts" || part[3] != "" || part[4] == "" {
 		return "", false
 	}
 	name = part[4] + "/" + part[5]
-	return name, runlane.RunID(name).Validate() == nil // the rules of ids hold for actors too
+	return name, runlane.RunID(name).Validate() == nil // the rules of IDs apply to actors too
 }

@@ -14,24 +14,23 @@ import (
 	"github.com/aws/aws-lambda-go/lambdaurl"
 )
 
-// Streamed makes a Lambda handler of a handler, for a URL with the mode RESPONSE_STREAM: what is written is sent as it
-// is written, up to 200 MB, and events come as they happen. A stream ends a second before its invocation, and its
-// caller goes on behind the last event that it saw. A program that uses it is built with -tags lambda.norpc.
+// Streamed makes a Lambda handler of a handler, for a URL with the mode RESPONSE_STREAM: output is sent as it is
+// written, up to 200 MB, and events as they happen. A stream ends a second before its invocation; the caller continues
+// after the last event that it saw. A program that uses it is built with -tags lambda.norpc.
 func Streamed(handler http.Handler) func(
 	context.Context, *events.LambdaFunctionURLRequest,
 ) (*events.LambdaFunctionURLStreamingResponse, error) {
 	return func(
 		ctx context.Context, event *events.LambdaFunctionURLRequest,
 	) (*events.LambdaFunctionURLStreamingResponse, error) {
-		e, refused := judged(event)
+		e, refused := checkEvent(event)
 		if refused != nil {
 			return streamedRefusal(ctx, refused)
 		}
-		return lambdaurl.Wrap(adapted(handler, e))(ctx, e)
+		return lambdaurl.Wrap(adapt(handler, e))(ctx, e)
 	}
 }
 
-// streamedRefusal answers with a problem, whatever the event was.
 func streamedRefusal(ctx context.Context, p *problem) (*events.LambdaFunctionURLStreamingResponse, error) {
 	return lambdaurl.Wrap(p)(ctx, &events.LambdaFunctionURLRequest{
 		RawPath: "/",
@@ -43,16 +42,16 @@ func streamedRefusal(ctx context.Context, p *problem) (*events.LambdaFunctionURL
 }
 
 const (
-	// MaxBuffered is how many bytes an answer of [Buffered] may have, compressed if it is. Lambda takes 6 MB, of which
+	// MaxBuffered is the largest response of [Buffered] in bytes, compressed if it is. Lambda takes 6 MB, of which
 	// base64 needs a quarter.
 	MaxBuffered = 4 << 20
-	// BufferedStream is how long events are collected for an answer of [Buffered].
+	// BufferedStream is how long [Buffered] collects events for one response.
 	BufferedStream = 10 * time.Second
 )
 
-// Buffered makes a Lambda handler of a handler, for a URL with the mode BUFFERED, which answers when the handler is
-// done. What is larger than [MaxBuffered] is answered with a problem, of the code too_large. Events are collected for
-// [BufferedStream], and answered then; their caller goes on behind the last one.
+// Buffered makes a Lambda handler of a handler, for a URL with the mode BUFFERED, which responds when the handler is
+// done. Instead of a response larger than [MaxBuffered] it sends a problem with the code too_large. It collects events
+// for [BufferedStream]; the caller continues after the last one.
 func Buffered(handler http.Handler) func(
 	context.Context, *events.LambdaFunctionURLRequest,
 ) (*events.LambdaFunctionURLResponse, error) {
@@ -62,14 +61,14 @@ func Buffered(handler http.Handler) func(
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
 		b := &buffer{header: http.Header{}, stop: stop}
-		e, refused := judged(event)
+		e, refused := checkEvent(event)
 		if refused != nil {
 			refused.ServeHTTP(b, nil)
 			return b.response(), nil
 		}
-		// The conversion is lambdaurl's. Its own answer comes behind the handler's end, and has nothing in it.
+		// lambdaurl does the conversion. Its own response arrives after the handler's end and is empty.
 		streamed, err := lambdaurl.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			adapted(handler, e).ServeHTTP(b, r)
+			adapt(handler, e).ServeHTTP(b, r)
 		}))(ctx, e)
 		if err != nil {
 			return nil, err
@@ -78,10 +77,9 @@ func Buffered(handler http.Handler) func(
 	}
 }
 
-// buffer is the answer so far.
 type buffer struct {
 	header http.Header
-	sent   http.Header // as it was when the status was said
+	sent   http.Header // header when the status was written
 	status int
 	body   bytes.Buffer
 	large  bool
@@ -102,7 +100,7 @@ func (b *buffer) WriteHeader(status int) {
 	}
 }
 
-// Write implements http.ResponseWriter. It refuses what Lambda would not take, and keeps nothing of it.
+// Write implements http.ResponseWriter. It refuses a response that Lambda would not take, and drops it.
 func (b *buffer) Write(p []byte) (int, error) {
 	b.WriteHeader(http.StatusOK)
 	if b.large || b.body.Len()+len(p) > MaxBuffered {
@@ -113,7 +111,7 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return b.body.Write(p)
 }
 
-// response is the answer in Lambda's form.
+// response returns the response as Lambda's type.
 func (b *buffer) response() *events.LambdaFunctionURLResponse {
 	b.WriteHeader(http.StatusOK)
 	body, encoded := b.encoded()
@@ -142,10 +140,10 @@ func (b *buffer) response() *events.LambdaFunctionURLResponse {
 	return response
 }
 
-// maxPlain is how long a text is sent as it is: JSON makes up to six bytes of one.
+// maxPlain is the longest text that is sent without base64: JSON may need six bytes for one.
 const maxPlain = 512 << 10
 
-// encoded is the body as JSON has it: a text that is not long as it is, anything else in base64.
+// encoded returns the body for JSON: short text unchanged, anything else in base64.
 func (b *buffer) encoded() (body string, base64Encoded bool) {
 	if b.body.Len() <= maxPlain && utf8.Valid(b.body.Bytes()) {
 		return b.body.String(), false

@@ -1,12 +1,11 @@
-// Package functionurl is the server as a function of AWS Lambda, behind a function URL: the API and the console of
-// package server, without a machine that runs all the time. The deployment template has it as a fourth function, where
-// ServerScopes says what callers may do.
+// Package functionurl is the server as an AWS Lambda function behind a function URL: the API and the console of package
+// server, without a machine that runs all the time. It is the fourth function of the deployment template; ServerScopes
+// sets what callers may do.
 //
-// IAM decides who may call the URL, and says to the function who calls. What comes without that is refused: a URL with
-// the authentication NONE lets no caller in.
+// IAM decides who may call the URL. A URL with the authentication NONE admits nobody.
 //
-// A program's main is one line, functionurl.Start(open, nil). It is another program than that of bridge, relay
-// and tick, which start more often and do not link what only serves.
+// A program's main is one line, functionurl.Start(open, nil). It is a program of its own, so that bridge, relay and
+// tick, which start more often, do not link the server.
 package functionurl
 
 import (
@@ -27,37 +26,35 @@ import (
 	"github.com/runlane/runlane-go/server"
 )
 
-// Role is the value of functions.RoleVariable in the function's environment.
+// Role is the server's value of functions.RoleVariable.
 const Role = "server"
 
 const (
-	// ScopesVariable lists what every caller may do, with commas between the scopes: "read,trigger". Unset or empty, it
-	// is server.ScopeRead alone.
+	// ScopesVariable lists every caller's scopes, comma-separated: "read,trigger". Unset or empty means
+	// server.ScopeRead alone.
 	ScopesVariable = "RUNLANE_SERVER_SCOPES"
-	// BufferedVariable is "on" where the URL's mode is BUFFERED, as AWS wants it of a function in a VPC. Anything else
-	// means RESPONSE_STREAM. Nothing in an event tells the two apart, and an answer of the wrong kind is shown to the
-	// caller as it is.
+	// BufferedVariable is "on" if the URL's mode is BUFFERED, which AWS requires for a function in a VPC. Anything else
+	// means RESPONSE_STREAM. Events do not show the mode, and Lambda passes a response of the wrong kind on unchanged.
 	BufferedVariable = "RUNLANE_SERVER_BUFFERED"
 )
 
-// Start serves requests to the function's URL, and does not return. open is what bridge, relay and tick have; what
-// holds for it is in functions.Start. A runtime that cannot open fails the invocation, which the caller sees as the
-// status 502, the function's alarm sees, and a gradual deployment rolls back by.
+// Start serves requests to the function's URL and does not return. open is the opener of bridge, relay and tick; see
+// functions.Start. A runtime that cannot open fails the invocation: the caller gets the status 502, the function's
+// alarm fires, and a gradual deployment is rolled back.
 //
-// options are those of the server. nil means the zero value. Access nil lets in whom IAM let in, with the scopes of
-// [ScopesVariable]; Root nil is the console. Mounts, HidePayloads and the others are as in any server.
+// options are the server's. nil means the zero value. A nil Access admits every caller of IAM with the scopes of
+// [ScopesVariable]; a nil Root is the console.
 func Start(open functions.Opener, options *server.Options) {
 	if os.Getenv(BufferedVariable) == "on" {
-		functions.StartRole(Role, open, served(options, Buffered))
+		functions.StartRole(Role, open, serverHandler(options, Buffered))
 	}
-	functions.StartRole(Role, open, served(options, Streamed))
+	functions.StartRole(Role, open, serverHandler(options, Streamed))
 }
 
-// handler answers events of a URL.
 type handler[Out any] = func(context.Context, *events.LambdaFunctionURLRequest) (Out, error)
 
-// served makes a Lambda handler of the server of a runtime.
-func served[Out any](
+// serverHandler returns a function that makes a Lambda handler of a runtime's server.
+func serverHandler[Out any](
 	options *server.Options, mode func(http.Handler) handler[Out],
 ) func(*core.Runtime) (handler[Out], error) {
 	return func(rt *core.Runtime) (handler[Out], error) {
@@ -69,7 +66,6 @@ func served[Out any](
 	}
 }
 
-// newServer is the handler with the function's defaults.
 func newServer(rt *core.Runtime, options *server.Options) (http.Handler, error) {
 	o := server.Options{}
 	if options != nil {
@@ -88,7 +84,6 @@ func newServer(rt *core.Runtime, options *server.Options) (http.Handler, error) 
 	return server.New(rt, &o)
 }
 
-// scopesOf reads the text of [ScopesVariable].
 func scopesOf(text string) (scopes []server.Scope, err error) {
 	known := map[server.Scope]bool{}
 	for _, scope := range server.Scopes() {
@@ -108,11 +103,11 @@ func scopesOf(text string) (scopes []server.Scope, err error) {
 	return scopes, nil
 }
 
-// reserve is kept of an invocation's time for what is on its way: after the deadline Lambda answers in our place.
+// reserve is the part of an invocation kept for output in progress: after the deadline Lambda responds instead.
 const reserve = time.Second
 
-// bounded ends a request before its invocation.
-func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+// withReserve ends a request before its invocation.
+func withReserve(ctx context.Context) (context.Context, context.CancelFunc) {
 	if deadline, ok := ctx.Deadline(); ok {
 		return context.WithDeadline(ctx, deadline.Add(-reserve))
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// problem is an answer of this package, in the form of those of package server.
+// problem is a response of this package in the form of package server's.
 type problem struct {
 	Title     string `json:"title"`
 	Status    int    `json:"status"`
@@ -35,28 +35,26 @@ func refusal(status int, code, detail, hint string) *problem {
 	}
 }
 
-// text is the problem's JSON.
 func (p *problem) text() []byte {
-	text, _ := json.Marshal(p) // texts and numbers always encode
+	text, _ := json.Marshal(p) // strings and numbers always encode
 	return text
 }
 
-// ServeHTTP implements http.Handler: every request is answered with the problem.
+// ServeHTTP implements http.Handler: it answers every request with the problem.
 func (p *problem) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Type", problemType)
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(p.text()) // a caller that is gone needs no answer
+	_, _ = w.Write(p.text()) // the caller may be gone
 }
 
 const problemType = "application/problem+json"
 
-// judged is an event as the conversion takes it, whatever was sent: with a body that is no base64 any more, and with
-// headers, address and path that make a request. The problem is what the event is refused with: whom IAM did not
-// let in reaches no handler, nor a probe.
-func judged(event *events.LambdaFunctionURLRequest) (*events.LambdaFunctionURLRequest, *problem) {
+// checkEvent returns the event for the conversion, with a decoded body and a valid address, or the problem to respond
+// with. Callers that IAM did not admit reach no handler, not even a probe.
+func checkEvent(event *events.LambdaFunctionURLRequest) (*events.LambdaFunctionURLRequest, *problem) {
 	malformed := refusal(
 		http.StatusBadRequest,
 		string(runlane.ErrValidationFailed),
@@ -96,25 +94,23 @@ func judged(event *events.LambdaFunctionURLRequest) (*events.LambdaFunctionURLRe
 	return &e, nil
 }
 
-// token reports that a text is a method's name.
 func token(text string) bool {
 	return text != "" && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") == ""
 }
 
-// adapted completes what lambdaurl makes of an event, and keeps a panic from ending the process: nothing above recovers
-// here, as net/http does.
-func adapted(next http.Handler, e *events.LambdaFunctionURLRequest) http.Handler {
+// adapt completes lambdaurl's request and recovers panics: here nothing else does that, as net/http would.
+func adapt(next http.Handler, e *events.LambdaFunctionURLRequest) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, stop := bounded(r.Context())
+		ctx, stop := withReserve(r.Context())
 		defer stop()
-		said := &answer{ResponseWriter: w, bare: r.Method == http.MethodHead}
-		defer said.recovered()
-		next.ServeHTTP(said, completed(ctx, r, e))
+		out := &answer{ResponseWriter: w, bare: r.Method == http.MethodHead}
+		defer out.recoverPanic()
+		next.ServeHTTP(out, completeRequest(ctx, r, e))
 	})
 }
 
-// completed is the request as net/http would have read it.
-func completed(ctx context.Context, r *http.Request, e *events.LambdaFunctionURLRequest) *http.Request {
+// completeRequest returns the request as net/http would have read it.
+func completeRequest(ctx context.Context, r *http.Request, e *events.LambdaFunctionURLRequest) *http.Request {
 	r = r.WithContext(ctx)
 	r.RequestURI = r.URL.RequestURI()
 	r.ContentLength = int64(len(e.Body))
@@ -122,9 +118,9 @@ func completed(ctx context.Context, r *http.Request, e *events.LambdaFunctionURL
 	if len(e.Body) == 0 {
 		r.Body = http.NoBody
 	}
-	// Lambda says the address without a port. Nothing needs one, but everything expects it.
+	// Lambda has the address without a port. Nobody needs a port, but all parsers expect one.
 	r.RemoteAddr = net.JoinHostPort(strings.Trim(e.RequestContext.HTTP.SourceIP, "[]"), "0")
-	r.Header.Del("Host")                 // it is in r.Host
+	r.Header.Del("Host")                 // r.Host has it
 	r.Header.Del("X-Amz-Security-Token") // of the caller's credentials, which Lambda checked
 	if r.Header.Get("Cookie") == "" && len(e.Cookies) > 0 {
 		r.Header.Set("Cookie", strings.Join(e.Cookies, "; "))
@@ -132,12 +128,12 @@ func completed(ctx context.Context, r *http.Request, e *events.LambdaFunctionURL
 	return r
 }
 
-// answer remembers whether something was said.
+// answer remembers whether the response has started.
 type answer struct {
 	http.ResponseWriter
 
 	begun bool
-	bare  bool // to HEAD: without a body
+	bare  bool // for HEAD: without a body
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -160,9 +156,9 @@ func (a *answer) Write(b []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// recovered ends the answer of a handler that panicked. Package server logs its own panics; what comes here is a
-// handler's wish to end the answer, http.ErrAbortHandler, or is of a handler beside it.
-func (a *answer) recovered() {
+// recoverPanic ends the response of a handler that panicked. Package server logs its own panics. The others are
+// http.ErrAbortHandler, or come from a handler outside the server.
+func (a *answer) recoverPanic() {
 	if recover() != nil && !a.begun {
 		refusal(
 			http.StatusInternalServerError,

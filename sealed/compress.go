@@ -7,10 +7,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxOpenedBytes bounds what opened bytes expand to, as storages bound it: four times the largest payload.
+// maxOpenedBytes limits decompressed bytes, as in storages: four times the largest payload.
 const maxOpenedBytes = 16 << 20
 
-// zstd's coders are safe for concurrent EncodeAll and DecodeAll; making one costs more than using it.
+// zstd's coders are safe for concurrent EncodeAll and DecodeAll. Creating one costs more than using it.
 var (
 	encoder = sync.OnceValue(func() *zstd.Encoder {
 		e, err := zstd.NewWriter(
@@ -37,14 +37,13 @@ func compress(b []byte) []byte { return encoder().EncodeAll(b, make([]byte, 0, l
 
 var errTooLong = errors.New("the bytes expand to more than 16 MiB")
 
-// decompress reads what compress wrote. The tag has been checked by now, so anything else was written by a holder of
-// the key.
+// decompress reverses compress. The tag was checked, so any other input comes from a holder of the key.
 func decompress(b []byte) ([]byte, error) {
 	var h zstd.Header
 	if err := h.Decode(b); err != nil {
 		return nil, err
 	}
-	length := uint64(0) // short frames do not say how long their content is
+	length := uint64(0) // short frames do not have the length of their content
 	if h.HasFCS {
 		length = h.FrameContentSize
 	}

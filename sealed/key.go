@@ -12,30 +12,30 @@ import (
 )
 
 const (
-	// KeyBytes is how long a key is: AES-256's.
+	// KeyBytes is the length of a key: AES-256's.
 	KeyBytes = 32
-	// MaxKeyIDBytes bounds the name of a key, which is stored with everything that the key encrypted.
+	// MaxKeyIDBytes limits the name of a key, which is stored with everything that the key encrypted.
 	MaxKeyIDBytes = 64
 )
 
-// Key is a secret with a name. The name is stored beside what was encrypted and is not secret: choose one that tells
-// when the key came into use, and never use it for another key. A key prints only its name.
+// Key is a secret with a name. The name is stored with the encrypted bytes and is not secret: choose one that shows
+// when the key came into use, and never reuse it for another key. A key prints only its name.
 type Key struct {
 	id     string
 	secret func() []byte // nil: no key. A function, because packages that print by reflection follow pointers
 }
 
-// NewKey makes a random key. Keep its Line where programs read keys from.
+// NewKey makes a random key. Store its Line where programs read keys.
 func NewKey(id string) (Key, error) {
 	secret := make([]byte, KeyBytes)
-	if _, err := rand.Read(secret); err != nil { // it cannot fail, see crypto/rand
+	if _, err := rand.Read(secret); err != nil { // cannot fail, see crypto/rand
 		return Key{}, &runlane.Error{Code: runlane.ErrInternal, Message: "the system gives no random bytes", Cause: err}
 	}
 	return KeyOf(id, secret)
 }
 
-// KeyOf is the key with this name and these [KeyBytes] bytes, which are copied. An invalid name, or another number of
-// bytes, is runlane.ErrConfigurationInvalid.
+// KeyOf returns the key with this name and a copy of these [KeyBytes] bytes. An invalid name or length is
+// runlane.ErrConfigurationInvalid.
 func KeyOf(id string, secret []byte) (Key, error) {
 	if fault := idFault(id); fault != "" {
 		return Key{}, invalidKeys(idHint, "the name of a key %s", fault)
@@ -50,7 +50,7 @@ func KeyOf(id string, secret []byte) (Key, error) {
 // ID is the key's name.
 func (k Key) ID() string { return k.id }
 
-// Line is the key with its secret, as [ParseKeys] reads it.
+// Line is the key with its secret, in the format of [ParseKeys].
 func (k Key) Line() string {
 	if k.secret == nil {
 		return ""
@@ -58,7 +58,7 @@ func (k Key) Line() string {
 	return k.id + "=" + base64.StdEncoding.EncodeToString(k.secret())
 }
 
-// String is the key's name. The secret is never printed, in whatever form.
+// String is the key's name. The secret is never printed.
 func (k Key) String() string { return "sealed.Key(" + k.id + ")" }
 
 // GoString is String.
@@ -70,9 +70,9 @@ func (k Key) Format(to fmt.State, _ rune) { fmt.Fprint(to, k.String()) }
 // LogValue is String.
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// ParseKeys reads keys from the text of a file or a variable: id=secret, one on each line or with commas between them,
-// the secret in base64. The first one encrypts. Empty lines, and lines that begin with #, are ignored. A key that
-// cannot be read is runlane.ErrConfigurationInvalid; the error has the number of the key and never its text.
+// ParseKeys parses keys of a file or a variable: id=secret, on separate lines or comma-separated, the secret in base64.
+// The first key encrypts. Empty lines, and lines starting with #, are ignored. An invalid key is
+// runlane.ErrConfigurationInvalid; the error has the number of the key, never its text.
 func ParseKeys(text string) ([]Key, error) {
 	var keys []Key
 	err := parseEntries(text, func(n int, id string, secret []byte) error {
@@ -86,7 +86,6 @@ func ParseKeys(text string) ([]Key, error) {
 	return keys, nil
 }
 
-// parseEntries calls each for every id=base64.
 func parseEntries(text string, each func(n int, id string, secret []byte) error) error {
 	n := 0
 	for line := range strings.Lines(text) {
@@ -106,10 +105,10 @@ func parseEntries(text string, each func(n int, id string, secret []byte) error)
 				return invalidKeys(idHint, "the name of key %d %s", n, fault)
 			}
 			secret, err := base64.StdEncoding.DecodeString(encoded)
-			if err != nil { // which would quote nothing but a position
+			if err != nil { // its error has only a position
 				return invalidKeys(lineHint, "key %d is not base64", n)
 			}
-			if len(secret) == 0 { // an entry that is a secret alone and ends in = is read as a name without a secret
+			if len(secret) == 0 { // a lone secret that ends in = reads as a name without a secret
 				return invalidKeys(lineHint, "key %d has no secret, or no name", n)
 			}
 			if err := each(n, id, secret); err != nil {
@@ -128,8 +127,8 @@ const (
 	idHint   = "use 1 to 64 letters, digits, and . _ - / :"
 )
 
-// idFault names what is wrong with the name of a key, or returns "". It does not quote the name, which may be a secret
-// in the wrong place.
+// idFault describes an invalid name of a key, or returns "". It does not quote the name, which may be a secret in the
+// wrong place.
 func idFault(id string) string {
 	switch {
 	case id == "":
@@ -145,7 +144,7 @@ func idFault(id string) string {
 	return ""
 }
 
-// keyOfEntry is KeyOf for an entry that was read. Its errors quote nothing of the entry.
+// keyOfEntry is KeyOf with errors that do not quote the entry.
 func keyOfEntry(n int, id string, secret []byte) (Key, error) {
 	if len(secret) != KeyBytes {
 		return Key{}, invalidKeys(fmt.Sprintf("use %d random bytes", KeyBytes), "key %d has %d bytes", n, len(secret))

@@ -15,7 +15,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Codec encrypts with its first key and decrypts with all of them. It is a runlane.Codec, safe for concurrent use, and
+// Codec implements runlane.Codec. It encrypts with its first key, decrypts with all, is safe for concurrent use, and
 // prints only the names of its keys.
 type Codec struct {
 	first   Key
@@ -27,19 +27,19 @@ type Codec struct {
 // Options of [New] and [FromEnv]. nil means the defaults.
 type Options struct {
 	// NoCompression encrypts the bytes as they are. By default bytes that get shorter are compressed first, because
-	// encrypted bytes do not compress in the storage. The stored length then reveals something about the content. Set
-	// NoCompression if an attacker controls part of a payload, can see its stored length, and must not guess the rest.
+	// encrypted bytes do not compress in the storage. The stored length then depends on the content. Set NoCompression
+	// if an attacker who controls part of a payload and can see its stored length must not guess the rest.
 	NoCompression bool
-	// RefusePlain refuses bytes that were stored without a codec. By default they are taken as they are, so that runs
-	// which were made before the codec was set can finish. Set it once they have: until then, an attacker who can write
-	// to the table can replace encrypted bytes by plain ones.
+	// RefusePlain refuses bytes that were stored without a codec. By default they are returned unchanged, so that runs
+	// created before the codec was set can finish. Set it once they have: until then, an attacker who can write to the
+	// table can replace encrypted bytes with plain ones.
 	RefusePlain bool
 }
 
 var _ runlane.Codec = (*Codec)(nil)
 
-// New returns a codec for the given keys: the first one encrypts, the others only decrypt what they encrypted before.
-// No keys, or two with the same name, are runlane.ErrConfigurationInvalid.
+// New returns a codec for the given keys: the first one encrypts, the others only decrypt. No keys, or two with one
+// name, are runlane.ErrConfigurationInvalid.
 func New(keys []Key, options *Options) (*Codec, error) {
 	if len(keys) == 0 {
 		return nil, invalidKeys("give at least one, see NewKey", "there are no keys")
@@ -65,19 +65,18 @@ func New(keys []Key, options *Options) (*Codec, error) {
 	return c, nil
 }
 
-// form is the first byte of what is stored.
 type form byte
 
 const (
 	formPlain form = iota + 1 // the bytes themselves are encrypted
-	formZstd                  // they were compressed before
+	formZstd                  // compressed first
 )
 
 const (
 	nonceBytes   = 12
 	tagBytes     = 16
 	headerBytes  = 1 + nonceBytes
-	compressFrom = 64 // shorter ones hardly ever get shorter
+	compressFrom = 64 // shorter bytes hardly ever get shorter
 )
 
 // Encode implements runlane.Codec.
@@ -95,7 +94,7 @@ func (c *Codec) Encode(_ context.Context, of runlane.BodyRef, plain []byte) (sto
 	stored = make([]byte, headerBytes, headerBytes+len(body)+tagBytes)
 	stored[0] = byte(as)
 	nonce := stored[1:headerBytes]
-	if _, err := rand.Read(nonce); err != nil { // it cannot fail, see crypto/rand
+	if _, err := rand.Read(nonce); err != nil { // cannot fail, see crypto/rand
 		return nil, "", &runlane.Error{
 			Code:    runlane.ErrInternal,
 			Message: "the system gives no random bytes",
@@ -105,7 +104,7 @@ func (c *Codec) Encode(_ context.Context, of runlane.BodyRef, plain []byte) (sto
 	return aead.Seal(stored, nonce, body, additional(as, c.first.id)), c.first.id, nil
 }
 
-// Decode implements runlane.Codec. What it cannot open is runlane.ErrPayloadUnreadable.
+// Decode implements runlane.Codec. Bytes that it cannot open are runlane.ErrPayloadUnreadable.
 func (c *Codec) Decode(_ context.Context, of runlane.BodyRef, key string, stored []byte) (plain []byte, err error) {
 	if key == "" {
 		if c.options.RefusePlain {
@@ -143,8 +142,8 @@ func (c *Codec) Decode(_ context.Context, of runlane.BodyRef, key string, stored
 	return plain, nil
 }
 
-// cipher is the cipher of one body. Its key is derived from the place, so the bytes cannot be decrypted for another
-// body.
+// cipher returns the cipher of one body. Its key is derived from the body's place, so the bytes cannot be decrypted for
+// another body.
 func (k Key) cipher(of runlane.BodyRef) (cipher.AEAD, error) {
 	secret, err := hkdf.Key(sha256.New, k.secret(), nil, place(of), KeyBytes)
 	if err == nil {
@@ -156,7 +155,7 @@ func (k Key) cipher(of runlane.BodyRef) (cipher.AEAD, error) {
 	return nil, &runlane.Error{Code: runlane.ErrInternal, Message: "there is no cipher", Cause: err}
 }
 
-// place encodes which body it is. Each part has its length before it, so two bodies never have the same place.
+// place encodes which body it is. Each part has its length first, so no two bodies have the same place.
 func place(of runlane.BodyRef) string {
 	kind := "payload"
 	if of.Output {

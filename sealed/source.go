@@ -8,23 +8,23 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Variables that [FromEnv] reads. At most one of them may be set.
+// Variables of [FromEnv]. At most one of them may be set.
 const (
-	// KeysVariable holds the keys themselves, as [ParseKeys] reads them.
+	// KeysVariable has the keys, in the format of [ParseKeys].
 	KeysVariable = "RUNLANE_KEYS"
-	// KeysFileVariable names a file that does.
+	// KeysFileVariable is the path of a file with the keys.
 	KeysFileVariable = "RUNLANE_KEYS_FILE"
 )
 
-// FromEnv is a codec with the keys that the environment names, or nil if it names none: payloads are then stored as
-// they are. Keys that cannot be read are runlane.ErrConfigurationInvalid; the error does not quote them.
+// FromEnv returns a codec with the keys of the environment, or nil without keys: payloads are then stored unencrypted.
+// Invalid keys are runlane.ErrConfigurationInvalid; the error does not quote them.
 func FromEnv(options *Options) (runlane.Codec, error) {
 	text, file := os.Getenv(KeysVariable), os.Getenv(KeysFileVariable)
 	switch {
 	case text != "" && file != "":
 		return nil, invalidKeys("set one of them", "%s and %s are both set", KeysVariable, KeysFileVariable)
 	case text == "" && file == "":
-		return nil, nil // documented: there is no codec, and nothing is wrong
+		return nil, nil // documented: no codec, no error
 	case file != "":
 		read, err := os.ReadFile(file)
 		if err != nil {
@@ -48,13 +48,13 @@ func FromEnv(options *Options) (runlane.Codec, error) {
 	return codec, nil
 }
 
-// Unwrapper decrypts a key that was encrypted by another one, of a key management service for example. id is the key's
+// Unwrapper decrypts a key that another key encrypted, for example one of a key management service. id is the key's
 // name.
 type Unwrapper func(ctx context.Context, id string, wrapped []byte) (secret []byte, err error)
 
-// UnwrapKeys reads keys as [ParseKeys] does and decrypts each secret with unwrap. Call it once, when the program
-// starts. An error of unwrap is the cause of the returned error, which has the same code, or
-// runlane.ErrConfigurationInvalid if the error of unwrap has none.
+// UnwrapKeys parses keys like [ParseKeys] and decrypts each secret with unwrap. Call it once, when the program starts.
+// An error of unwrap is the cause of the returned error, which has the same code, or runlane.ErrConfigurationInvalid
+// without one.
 func UnwrapKeys(ctx context.Context, text string, unwrap Unwrapper) ([]Key, error) {
 	var keys []Key
 	err := parseEntries(text, func(n int, id string, wrapped []byte) error {

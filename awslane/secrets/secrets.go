@@ -1,5 +1,5 @@
-// Package secrets reads variables that AWS keeps secret. It stands apart from package awslane so that a program that
-// reads none does not carry the clients of Secrets Manager and Parameter Store, which are larger than that of DynamoDB.
+// Package secrets reads variables that AWS keeps secret. It is separate from package awslane so that programs without
+// secrets do not link the clients of Secrets Manager and Parameter Store, which are larger than DynamoDB's.
 package secrets
 
 import (
@@ -23,19 +23,17 @@ import (
 	"github.com/runlane/runlane-go/awslane"
 )
 
-// variableName is what may be set in an environment.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // Read reads variables that AWS keeps secret, by their ARNs:
 //
-//   - a secret of Secrets Manager is a JSON object of texts, each the value of the variable that its name says,
-//   - a parameter of Parameter Store, encrypted or not, is the value of the variable that the last part of its name
-//     says: /shop/WEBHOOK_SECRET is WEBHOOK_SECRET.
+//   - a secret of Secrets Manager is a JSON object of strings, each the value of the variable with its name,
+//   - a parameter of Parameter Store, encrypted or not, is the value of the variable named by the last part of its name: /shop/WEBHOOK_SECRET is WEBHOOK_SECRET.
 //
-// Each is read once, with [awslane.Config]; functions.Start reads those of RUNLANE_SECRETS before it opens the runtime.
-// A secret that is missing, that may not be read or that has another form is runlane.ErrConfigurationInvalid, as is a
-// variable that two of them have; an outage is runlane.ErrStorageUnavailable. What the services refused or could not
-// answer is Retryable. No error and no log has a value in it.
+// Each is read once, with [awslane.Config]; functions.Start reads the secrets of RUNLANE_SECRETS before it opens the
+// runtime. A secret that is missing, malformed or may not be read, and a variable in two secrets, is
+// runlane.ErrConfigurationInvalid; an outage is runlane.ErrStorageUnavailable. Errors of the services are Retryable. No
+// error and no log has a value in it.
 func Read(ctx context.Context, arns []string) (map[string]string, error) {
 	if len(arns) == 0 {
 		return map[string]string{}, nil
@@ -109,7 +107,7 @@ func readSecret(ctx context.Context, cfg aws.Config, arn string) (map[string]str
 const secretHint = "give ARNs of Secrets Manager, whose secrets are JSON objects of texts, or of Parameter Store, " +
 	"whose parameters are named like /shop/WEBHOOK_SECRET"
 
-// secretVariables reads the JSON object of a secret. Errors of the decoder would quote it.
+// secretVariables decodes the JSON object of a secret. The decoder's errors would quote it.
 func secretVariables(text string) (map[string]string, error) {
 	var values map[string]*string
 	if err := json.Unmarshal([]byte(text), &values); err != nil || values == nil {
@@ -128,7 +126,7 @@ func secretVariables(text string) (map[string]string, error) {
 	return variables, nil
 }
 
-// secretFault says which secret cannot be read, and whether another try may help.
+// secretFault adds the secret's ARN, and whether a retry may help.
 func secretFault(arn string, err error) error {
 	if e, ok := errors.AsType[*runlane.Error](err); ok {
 		return invalid("secret "+arn+" "+e.Message, e.Hint)
@@ -142,8 +140,8 @@ func secretFault(arn string, err error) error {
 			Message: "secret " + arn + " cannot be read: " + api.ErrorCode(),
 			Hint:    "see that it exists, and that the role may read it and use its key",
 			Cause:   err,
-			// Rights reach a new role after seconds, and a secret may be made later: an environment that is kept warm
-			// has to find that.
+			// A new role gets its rights after seconds, and a secret may be created later: a warm environment has to
+			// notice.
 			Retryable: true,
 		}
 	}

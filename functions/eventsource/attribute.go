@@ -5,7 +5,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 )
 
-// attributeMap turns an item of the stream's types into one of Lambda's events. An absent image stays absent.
+// attributeMap converts a stream's item to Lambda's types. A nil image stays nil.
 func attributeMap(item map[string]types.AttributeValue) map[string]events.DynamoDBAttributeValue {
 	if item == nil {
 		return nil

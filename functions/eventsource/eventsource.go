@@ -1,7 +1,6 @@
-// Package eventsource stands in for Lambda's event source mappings where there is no Lambda: local development, tests
-// and the demonstration on local AWS. [Queue] feeds a handler with batches of an SQS queue, [Stream] one with records
-// of a DynamoDB stream, both with the events that Lambda would send and with its answers to partial failures. Neither
-// is meant for production.
+// Package eventsource replaces Lambda's event source mappings in local development and tests. [Queue] calls a handler
+// with batches of an SQS queue, [Stream] with records of a DynamoDB stream. Both send Lambda's events and handle
+// partial failures like Lambda. Do not use them in production.
 package eventsource
 
 import (
@@ -11,18 +10,18 @@ import (
 	"time"
 )
 
-// DefaultTimeout is the time of an invocation where options name none.
+// DefaultTimeout is the default time of an invocation.
 const DefaultTimeout = time.Minute
 
 const (
-	// requestTimeout bounds each request, on top of a long poll's wait.
+	// requestTimeout limits each request, in addition to a long poll's wait.
 	requestTimeout = 10 * time.Second
-	// firstPause and lastPause bound the pause after a failure; it doubles from one failure to the next.
+	// firstPause and lastPause limit the pause after failures, which doubles each time.
 	firstPause = 250 * time.Millisecond
 	lastPause  = 10 * time.Second
 )
 
-// pause waits after the given number of failures in a row, with jitter, and reports whether ctx is still alive.
+// pause waits after the given number of consecutive failures, with jitter, and reports whether ctx is still alive.
 func pause(ctx context.Context, failures int) bool {
 	d := min(firstPause<<min(failures-1, 10), lastPause)
 	return sleep(ctx, d/2+rand.N(d/2)) // jitter
@@ -39,7 +38,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// invocation is a context such as Lambda gives: it has a deadline, and does not end with the mapping.
+// invocation returns a context like Lambda's: it has a deadline and does not end with the mapping.
 func invocation(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), timeout)
 }

@@ -19,9 +19,9 @@ import (
 
 // Defaults and limits of [QueueOptions].
 const (
-	// DefaultBatchSize is also the largest.
+	// DefaultBatchSize is also the maximum.
 	DefaultBatchSize = 10
-	// DefaultConcurrency is where Lambda begins.
+	// DefaultConcurrency is Lambda's initial concurrency.
 	DefaultConcurrency = 5
 
 	longPoll = 20 * time.Second
@@ -38,12 +38,12 @@ type QueueAPI interface {
 	) (*sqs.GetQueueAttributesOutput, error)
 }
 
-// QueueHandler is what functions.Bridge returns.
+// QueueHandler is the type of functions.Bridge's result.
 type QueueHandler = func(context.Context, events.SQSEvent) (events.SQSEventResponse, error)
 
 // QueueOptions of [Queue]. nil means the defaults.
 type QueueOptions struct {
-	// BatchSize is the most messages an invocation gets. 0 means DefaultBatchSize, which is the maximum.
+	// BatchSize is the most messages an invocation gets. 0 means DefaultBatchSize, the maximum.
 	BatchSize int
 	// Concurrency is how many invocations run at once. 0 means DefaultConcurrency.
 	Concurrency int
@@ -53,10 +53,9 @@ type QueueOptions struct {
 	Timeout time.Duration
 }
 
-// Queue polls the queue and invokes handler with its messages until ctx ends; then it waits for the invocations under
-// way and returns nil. Messages that the response does not report as failed are deleted, the others come again when
-// they become visible. An error, or a failure without a known message id, fails the whole batch, as on Lambda. The
-// visibility of received messages is the queue's own. Failures of the service are logged and outlasted.
+// Queue polls the queue and invokes handler with its messages until ctx ends. Then it waits for running invocations and
+// returns nil. It deletes messages that the response does not report as failed. An error, or a failure without a known
+// message ID, fails the whole batch, as in Lambda. Failures of the service are logged and retried.
 //
 // Options out of range are runlane.ErrConfigurationInvalid.
 func Queue(ctx context.Context, client QueueAPI, url string, options *QueueOptions, handler QueueHandler) error {
@@ -81,7 +80,7 @@ func Queue(ctx context.Context, client QueueAPI, url string, options *QueueOptio
 	if options.Timeout > 0 {
 		q.timeout = options.Timeout
 	}
-	if !q.identify(ctx) {
+	if !q.readARN(ctx) {
 		return nil
 	}
 	var pollers sync.WaitGroup
@@ -101,8 +100,8 @@ type queue struct {
 	timeout  time.Duration
 }
 
-// identify asks for the queue's ARN, which events carry, until it is known or ctx has ended.
-func (q *queue) identify(ctx context.Context) bool {
+// readARN reads the queue's ARN, which events have, until it succeeds or ctx has ended.
+func (q *queue) readARN(ctx context.Context) bool {
 	for failures := 1; ; failures++ {
 		request, cancel := context.WithTimeout(ctx, requestTimeout)
 		out, err := q.client.GetQueueAttributes(request, &sqs.GetQueueAttributesInput{
@@ -123,7 +122,7 @@ func (q *queue) identify(ctx context.Context) bool {
 	}
 }
 
-// poll is one invocation after the other.
+// poll runs one invocation after the other.
 func (q *queue) poll(ctx context.Context) {
 	failures := 0
 	for ctx.Err() == nil {
@@ -138,7 +137,7 @@ func (q *queue) poll(ctx context.Context) {
 			pause(ctx, failures)
 		case len(messages) == 0:
 			failures = 0
-			if time.Since(began) < time.Second { // a service that does not wait must not be asked in a tight loop
+			if time.Since(began) < time.Second { // a service that does not wait must not be polled in a tight loop
 				sleep(ctx, time.Second)
 			}
 		default:
@@ -169,7 +168,7 @@ func (q *queue) invoke(ctx context.Context, messages []types.Message) {
 	response, err := q.handler(call, q.event(messages))
 	if err != nil {
 		q.logger.Warn(
-			"the invocation failed and its messages come again",
+			"the invocation failed and its messages will be redelivered",
 			"queue_url",
 			q.url,
 			"count",
@@ -204,7 +203,7 @@ func (q *queue) event(messages []types.Message) events.SQSEvent {
 	return event
 }
 
-// succeeded leaves out what the response reports; all, if it reports something that was not in the batch.
+// succeeded returns the messages without reported failures, or none after a report of an unknown message.
 func succeeded(messages []types.Message, response events.SQSEventResponse) []types.Message {
 	failed := map[string]bool{}
 	for _, f := range response.BatchItemFailures {
@@ -244,7 +243,7 @@ func (q *queue) delete(ctx context.Context, messages []types.Message) {
 	})
 	if err != nil {
 		q.logger.Warn(
-			"done messages were not deleted and come again",
+			"done messages were not deleted and will be redelivered",
 			"queue_url",
 			q.url,
 			"count",
@@ -255,7 +254,7 @@ func (q *queue) delete(ctx context.Context, messages []types.Message) {
 		return
 	}
 	for i := range out.Failed {
-		q.logger.Warn("a done message was not deleted and comes again", "queue_url", q.url,
+		q.logger.Warn("a done message was not deleted and will be redelivered", "queue_url", q.url,
 			"provider_code", aws.ToString(out.Failed[i].Code))
 	}
 }

@@ -25,20 +25,20 @@ func (s *stream) read(ctx context.Context, sh *shard) {
 				return
 			} else if err != nil {
 				failures++
-				s.fault(ctx, sh, failures, err)
+				s.logFault(ctx, sh, failures, err)
 				continue
 			}
 		}
 		records, next, err := s.records(ctx, iterator)
 		if err != nil {
 			failures++
-			switch { // otherwise the iterator stays good, and one for the latest records would lose its place
+			switch { // after other errors the iterator is still good, and a new LATEST one would skip records
 			case isAny[*types.TrimmedDataAccessException](err):
-				sh.start, sh.sequence, iterator = types.ShardIteratorTypeTrimHorizon, "", nil // the oldest that is left
+				sh.start, sh.sequence, iterator = types.ShardIteratorTypeTrimHorizon, "", nil // the oldest record left
 			case isAny[*types.ExpiredIteratorException](err):
 				iterator = nil
 			}
-			s.fault(ctx, sh, failures, err)
+			s.logFault(ctx, sh, failures, err)
 			continue
 		}
 		failures = 0
@@ -56,7 +56,7 @@ func (s *stream) read(ctx context.Context, sh *shard) {
 	}
 }
 
-func (s *stream) fault(ctx context.Context, sh *shard, failures int, err error) {
+func (s *stream) logFault(ctx context.Context, sh *shard, failures int, err error) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -64,7 +64,7 @@ func (s *stream) fault(ctx context.Context, sh *shard, failures int, err error) 
 	pause(ctx, failures)
 }
 
-// iterator continues behind the last record that was handled. gone: the service no longer has the shard.
+// iterator continues after the last handled record. gone: the service no longer has the shard.
 func (s *stream) iterator(ctx context.Context, sh *shard) (iterator *string, gone bool, err error) {
 	in := &dynamodbstreams.GetShardIteratorInput{
 		StreamArn:         aws.String(s.arn),
@@ -99,8 +99,8 @@ func (s *stream) records(ctx context.Context, iterator *string) ([]types.Record,
 	return out.Records, out.NextShardIterator, nil
 }
 
-// handle filters the records and invokes the handler with batches of them; false means that ctx ended before all were
-// handled.
+// handle filters the records and invokes the handler with batches of them. It returns false if ctx ended before that
+// was done.
 func (s *stream) handle(ctx context.Context, sh *shard, records []types.Record) bool {
 	var batch []events.DynamoDBEventRecord
 	for i := range records {
@@ -124,7 +124,7 @@ func (s *stream) handle(ctx context.Context, sh *shard, records []types.Record) 
 	return true
 }
 
-// invoke repeats a batch from its first failed record until all are done or it made no progress too often.
+// invoke repeats a batch from its first failed record until all are done, or too many tries made no progress.
 func (s *stream) invoke(ctx context.Context, sh *shard, batch []events.DynamoDBEventRecord) bool {
 	for failures := 0; ; {
 		call, cancel := invocation(ctx, s.options.Timeout)
@@ -153,7 +153,7 @@ func (s *stream) invoke(ctx context.Context, sh *shard, batch []events.DynamoDBE
 	}
 }
 
-// firstFailed is the index of the lowest reported record; 0 for a report that names none of them, len(batch) for none.
+// firstFailed is the index of the lowest reported record, 0 for an unknown one, or len(batch) without a report.
 func firstFailed(batch []events.DynamoDBEventRecord, response events.DynamoDBEventResponse) int {
 	first := len(batch)
 	for _, f := range response.BatchItemFailures {
@@ -185,7 +185,6 @@ func sequenceOf(r *types.Record) string {
 	return aws.ToString(r.Dynamodb.SequenceNumber)
 }
 
-// event is the record as Lambda would send it.
 func (s *stream) event(r *types.Record) events.DynamoDBEventRecord {
 	region := aws.ToString(r.AwsRegion)
 	if parts := strings.Split(s.arn, ":"); region == "" && len(parts) > 3 {

@@ -19,10 +19,9 @@ const (
 	DefaultStreamBatchSize = 100
 	// DefaultPoll is how often Lambda reads a shard.
 	DefaultPoll = 250 * time.Millisecond
-	// DefaultDiscover is how often new shards are searched for. When a shard ends, its successors are searched for at
-	// once.
+	// DefaultDiscover is how often Stream looks for new shards. It also looks when a shard ends.
 	DefaultDiscover = 10 * time.Second
-	// DefaultMaxRetries is how often a batch is repeated that makes no progress.
+	// DefaultMaxRetries is how often a batch without progress is repeated.
 	DefaultMaxRetries = 10
 )
 
@@ -36,20 +35,20 @@ type StreamAPI interface {
 		*dynamodbstreams.GetRecordsOutput, error)
 }
 
-// StreamHandler is what functions.Relay returns.
+// StreamHandler is the type of functions.Relay's result.
 type StreamHandler = func(context.Context, events.DynamoDBEvent) (events.DynamoDBEventResponse, error)
 
 // StreamOptions of [Stream]. nil means the defaults.
 type StreamOptions struct {
 	// BatchSize is the most records an invocation gets. 0 means DefaultStreamBatchSize.
 	BatchSize int
-	// Discover is how often new shards are searched for. 0 means DefaultDiscover.
+	// Discover is how often Stream looks for new shards. 0 means DefaultDiscover.
 	Discover time.Duration
-	// Latest begins with what is written from now on. By default everything that the stream still has is read.
+	// Latest starts with records written from now on. By default Stream reads everything that the stream still has.
 	Latest bool
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
-	// MaxRetries is how often a batch without progress is repeated, before it is logged and skipped. 0 means
+	// MaxRetries is how often a batch without progress is repeated before it is logged and skipped. 0 means
 	// DefaultMaxRetries.
 	MaxRetries int
 	// Poll is how often a shard without new records is read. 0 means DefaultPoll.
@@ -58,12 +57,12 @@ type StreamOptions struct {
 	Timeout time.Duration
 }
 
-// Stream reads all shards of the stream, children after their parents, and invokes handler with the records that the
-// relay's mapping lets through: INSERT of an item whose attribute relay is "1". Each shard's records arrive in order,
-// one invocation at a time; a batch is repeated from the first record that the response reports as failed, all of it
-// after an error. Failures of the service are logged and outlasted.
+// Stream reads all shards of the stream, children after their parents, and invokes handler with the records for the
+// relay: INSERT of an item with "1" in its attribute relay. Each shard's records arrive in order, one invocation at a
+// time. A batch is repeated from the first record that the response reports as failed, or as a whole after an error.
+// Failures of the service are logged and retried.
 //
-// When ctx ends, Stream waits for the invocations under way and returns nil. Options out of range are
+// When ctx ends, Stream waits for running invocations and returns nil. Options out of range are
 // runlane.ErrConfigurationInvalid.
 func Stream(
 	ctx context.Context, client StreamAPI, streamARN string, options *StreamOptions, handler StreamHandler,
@@ -110,14 +109,13 @@ type stream struct {
 	ended   chan struct{} // a shard was read to its end
 
 	mu     sync.Mutex
-	shards map[string]*shard // by id, those that are or were read
+	shards map[string]*shard // by ID, current and past ones
 }
 
-// shard is a shard of the stream, read by a separate goroutine.
 type shard struct {
 	id       string
 	start    types.ShardIteratorType
-	sequence string // of the last record that was handled or left out
+	sequence string // of the last record that was handled or filtered out
 	finished bool   // guarded by stream.mu
 }
 
@@ -139,8 +137,8 @@ func (s *stream) run(ctx context.Context) {
 			continue
 		}
 		failures = 0
-		s.begin(ctx, found, start)
-		start = types.ShardIteratorTypeTrimHorizon // shards that appear later hold nothing that was there before
+		s.startReaders(ctx, found, start)
+		start = types.ShardIteratorTypeTrimHorizon // later shards have only new records
 		timer := time.NewTimer(s.options.Discover)
 		select {
 		case <-ctx.Done():
@@ -171,8 +169,8 @@ func (s *stream) describe(ctx context.Context) ([]types.Shard, error) {
 	}
 }
 
-// begin starts a reader for each new shard whose parent was read to its end, or is gone.
-func (s *stream) begin(ctx context.Context, found []types.Shard, start types.ShardIteratorType) {
+// startReaders starts a reader for each new shard with a parent that is read to its end or gone.
+func (s *stream) startReaders(ctx context.Context, found []types.Shard, start types.ShardIteratorType) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	listed := make(map[string]bool, len(found))
@@ -186,7 +184,7 @@ func (s *stream) begin(ctx context.Context, found []types.Shard, start types.Sha
 		}
 		closed := found[i].SequenceNumberRange != nil && found[i].SequenceNumberRange.EndingSequenceNumber != nil
 		if start == types.ShardIteratorTypeLatest && closed {
-			s.shards[id] = &shard{id: id, finished: true} // nothing is written to it from now on
+			s.shards[id] = &shard{id: id, finished: true} // it gets no new records
 			continue
 		}
 		unread := listed[parent] && (s.shards[parent] == nil || !s.shards[parent].finished)
@@ -210,6 +208,6 @@ func (s *stream) finish(sh *shard) {
 	s.mu.Unlock()
 	select {
 	case s.ended <- struct{}{}:
-	default: // one is waiting to be seen already
+	default: // a signal is already pending
 	}
 }

@@ -1,5 +1,5 @@
-// Command relay is the Lambda function of that name, with the tasks of the example application. The role itself comes
-// from RUNLANE_FUNCTION, which the deployment template sets: the three functions are one program.
+// Command relay is the Lambda function of that name with the tasks of the example application. The deployment template
+// sets its role in RUNLANE_FUNCTION: the three functions are one program.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command server is the Lambda function of that name, with the runtime of the example application: the API and the
+// Command server is the Lambda function of that name with the runtime of the example application: the API and the
 // console behind a function URL. The other three functions are another program.
 package main
 

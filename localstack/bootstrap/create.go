@@ -16,21 +16,18 @@ import (
 	"github.com/runlane/runlane-go/infra"
 )
 
-// Every caller of a local AWS signs with the same dummy keys; real ones are never read and never written to the env
-// file.
+// dummyKey is the access key and the secret of every caller of a local AWS. Real keys are never read or written.
 const dummyKey = "test"
 
-// settings say what to create, and where.
 type settings struct {
 	endpoint    string
-	dynamodb    string // DynamoDB Local itself, where known; else the endpoint
+	dynamodb    string // DynamoDB Local itself if known, else the endpoint
 	region      string
 	table       string
 	environment string
 	queues      []queueSetting
 }
 
-// queueSetting is one Runlane queue and the name of its SQS queue.
 type queueSetting struct{ name, sqsName string }
 
 func settingsFromEnvironment(getenv func(string) string) (settings, error) {
@@ -57,8 +54,8 @@ func settingsFromEnvironment(getenv func(string) string) (settings, error) {
 	return s, err
 }
 
-// parseQueues reads "default,orders.fifo". The suffix says what kind of SQS queue to create and is no part of the
-// Runlane queue's name. SQS names begin with the table's name, so that several tables can share one endpoint.
+// parseQueues parses "default,orders.fifo". The suffix is the kind of the SQS queue and no part of the Runlane queue's
+// name. SQS names start with the table's name, so that several tables can share one endpoint.
 func parseQueues(list, table string) ([]queueSetting, error) {
 	var queues []queueSetting
 	seen := map[string]bool{}
@@ -77,7 +74,7 @@ func parseQueues(list, table string) ([]queueSetting, error) {
 	return queues, nil
 }
 
-// create creates table and queues, then writes the env file: everything that it names exists.
+// create creates table and queues, then writes the env file, so that everything in the file exists.
 func create(ctx context.Context, s settings, envFile string) error {
 	credentials := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: dummyKey, SecretAccessKey: dummyKey, Source: "local"}, nil
@@ -103,7 +100,6 @@ func create(ctx context.Context, s settings, envFile string) error {
 	return writeEnvironment(envFile, s.lines(strings.Join(bindings, ",")))
 }
 
-// lines is the env file: KEY=VALUE, readable by a shell, by make and by hand.
 func (s settings) lines(bindings string) [][2]string {
 	return [][2]string{
 		{"AWS_ENDPOINT_URL", s.endpoint},
@@ -119,10 +115,10 @@ func (s settings) lines(bindings string) [][2]string {
 	}
 }
 
-// plain are the values that mean the same to a shell, to make and to a program without any quoting.
+// plain matches values that need no quoting in shells, make and programs.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_./:,=@%+-]+$`)
 
-// writeEnvironment replaces the file in one step: a reader sees the old one or the new one, whole.
+// writeEnvironment replaces the file atomically.
 func writeEnvironment(path string, lines [][2]string) error {
 	var text strings.Builder
 	for _, line := range lines {
@@ -140,7 +136,7 @@ func writeEnvironment(path string, lines [][2]string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(temporary.Name()) }() // gone already when all went well
+	defer func() { _ = os.Remove(temporary.Name()) }() // fails after a successful rename
 	_, err = temporary.WriteString(text.String())
 	if err = errors.Join(err, temporary.Close()); err != nil {
 		return err

@@ -1,13 +1,13 @@
-// Command bootstrap prepares a local AWS: it hands out free ports, waits until an endpoint answers, and creates the
-// table and the queues from package infra. Only the scripts beside it need to call it.
+// Command bootstrap prepares a local AWS: it chooses free ports, waits until an endpoint answers, and creates the table
+// and queues of package infra. The scripts next to it call it.
 //
 //	bootstrap ports COUNT            prints that many free TCP ports of the loopback interface, one a line
 //	bootstrap wait URL DURATION      returns once the endpoint answers HTTP
 //	bootstrap create ENV_FILE        creates table and queues at AWS_ENDPOINT_URL and writes ENV_FILE
 //
 // create reads AWS_ENDPOINT_URL, AWS_REGION, RUNLANE_TABLE, RUNLANE_ENV, RUNLANE_LOCAL_QUEUES and
-// RUNLANE_LOCAL_DYNAMODB. Everything is idempotent. The exit status is 2 where a setting is wrong, so that trying again
-// is useless.
+// RUNLANE_LOCAL_DYNAMODB. All commands are idempotent. The exit status is 2 for a wrong setting, when a retry is
+// useless.
 package main
 
 import (
@@ -39,7 +39,6 @@ func main() {
 
 var errUsage = errors.New("usage: bootstrap ports COUNT | wait URL DURATION | create ENV_FILE")
 
-// settingsError says which variable of the environment is wrong.
 type settingsError struct{ error }
 
 func run(ctx context.Context, args []string) error {
@@ -74,7 +73,7 @@ func printFreePorts(count int) error {
 	return err
 }
 
-// waitFor returns once the endpoint answers any HTTP status below 500 at its root.
+// waitFor returns once the endpoint's root answers with a status below 500.
 func waitFor(ctx context.Context, url string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -60,7 +60,7 @@ var parserTargets = map[string]string{
 	"dynamostore/internal/rows/ParseOutboxID":   "FuzzKeys",
 	"dynamostore/internal/rows/Run.Waiting":     "FuzzWait",
 	"dynamostore/Store.checkShards":             "- doctor's: what is no number is a violation that it reports",
-	"functionurl/judged":                        "FuzzFunctionURL",
+	"functionurl/checkEvent":                    "FuzzFunctionURL",
 	"functions/newRecord":                       "- a count; anything else counts as not known",
 	"infra/parseRedrive":                        "FuzzParseRedrive",
 	"memlane/holds":                             "FuzzOutboxIDs",
