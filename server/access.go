@@ -16,28 +16,26 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Access is a caller. The actor is kept with the events that the caller causes.
+// Access describes a caller. Its actor is kept with the events that the caller causes.
 type Access struct {
-	// Actor is who calls. The zero value means runlane.OperatorActor.
+	// Actor is the caller. The zero value means runlane.OperatorActor.
 	Actor runlane.Actor
-	// Environments that the caller may reach. nil means the runtime's.
+	// Environments the caller may reach. nil means the runtime's.
 	Environments []runlane.Environment
-	// Scopes are what the caller may do.
+	// Scopes the caller has.
 	Scopes []Scope
 }
 
-// Scope is a kind of request. No scope includes another one.
+// Scope permits a kind of request. No scope includes another one.
 type Scope string
 
-// The scopes.
 const (
-	// ScopeRead reads what there is. Of runs it reads what happens to them, and not what they work on: that takes
-	// ScopePayloads, too.
+	// ScopeRead reads everything except the data of runs: that also takes ScopePayloads.
 	ScopeRead Scope = "read"
-	// ScopePayloads shows payloads and outputs of runs, and results of their steps, to who may read or change runs. A
-	// worker gets the payload of its claim without it.
+	// ScopePayloads lets callers read payloads, outputs and results of steps. Workers get the payload of a claim
+	// without it.
 	ScopePayloads Scope = "payloads"
-	// ScopeTrigger makes runs.
+	// ScopeTrigger creates runs.
 	ScopeTrigger Scope = "trigger"
 	// ScopeWork executes runs.
 	ScopeWork Scope = "work"
@@ -45,7 +43,7 @@ const (
 	ScopeOperate Scope = "operate"
 )
 
-// Scopes lists all there are.
+// Scopes lists all scopes.
 func Scopes() []Scope {
 	return []Scope{ScopeRead, ScopePayloads, ScopeTrigger, ScopeWork, ScopeOperate}
 }
@@ -58,28 +56,27 @@ var (
 	ErrForbidden = errors.New("server: forbidden")
 )
 
-// Token is a bearer token as it may be stored: not the token itself, but its hash, and whose it is.
+// Token is a bearer token in storable form: it holds a hash, not the token itself.
 type Token struct {
-	// Name is whose token it is; it becomes the actor of what is done with it. It is required, and the rules of ids
-	// hold for it.
+	// Name becomes the actor of requests with this token. Required; the rules of ids apply.
 	Name string `json:"name"`
 	// Hash is [HashToken] of the token.
 	Hash string `json:"hash"`
-	// Scopes are what it allows, at least one.
+	// Scopes the token grants, at least one.
 	Scopes []Scope `json:"scopes"`
-	// Environments are where it holds. nil means everywhere.
+	// Environments in which the token is valid. nil means all.
 	Environments []runlane.Environment `json:"environments,omitzero"`
 }
 
-// HashToken is the SHA-256 of a token, in hex. That is enough for tokens that are long and random, as those of "runlane
-// token" are; words that people choose can be found from it.
+// HashToken returns the SHA-256 of a token in hex. This is safe for long random tokens, like from "runlane token",
+// but not for passwords.
 func HashToken(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
 }
 
-// TokenAccess makes an Access for requests with one of the tokens, in the header "Authorization: Bearer TOKEN". Tokens
-// that cannot be are runlane.ErrConfigurationInvalid, each problem named.
+// TokenAccess returns an Access function for requests with the header "Authorization: Bearer TOKEN". Invalid tokens are
+// runlane.ErrConfigurationInvalid, which names each problem.
 func TokenAccess(tokens ...Token) (func(*http.Request) (Access, error), error) {
 	var faults []error
 	hashes := make([][]byte, len(tokens))
@@ -87,7 +84,7 @@ func TokenAccess(tokens ...Token) (func(*http.Request) (Access, error), error) {
 		hash, err := hex.DecodeString(token.Hash)
 		if err != nil || len(hash) != sha256.Size {
 			faults = append(faults, invalid(
-				fmt.Sprintf("the hash of token %q is no SHA-256 in hex", token.Name),
+				fmt.Sprintf("the hash of token %q is not a SHA-256 in hex", token.Name),
 				"make it with HashToken, or with \"runlane token\""),
 			)
 		}
@@ -126,7 +123,7 @@ func TokenAccess(tokens ...Token) (func(*http.Request) (Access, error), error) {
 		}
 		hash := sha256.Sum256([]byte(strings.TrimSpace(given)))
 		found := -1
-		for i := range hashes { // all of them, so that the time does not tell which one was near
+		for i := range hashes { // all of them, so that timing does not reveal a near match
 			if subtle.ConstantTimeCompare(hash[:], hashes[i]) == 1 {
 				found = i
 			}
@@ -150,18 +147,18 @@ func scopeWords() string {
 	return strings.Join(words, ", ")
 }
 
-// Proxy is a reverse proxy that knows who calls, and says so in a header.
+// Proxy is a reverse proxy that authenticates callers and names them in a header.
 type Proxy struct {
-	// From are the addresses of the proxy. A request from another one is not authenticated, whatever its header says.
+	// From holds the proxy's addresses. Requests from elsewhere are not authenticated.
 	From []netip.Prefix
-	// Header has the name of the caller, which becomes the actor. The proxy has to remove it from what callers send.
+	// Header carries the name of the caller, which becomes the actor. The proxy must remove it from incoming requests.
 	Header string
-	// Scopes are what its callers may do.
+	// Scopes of the proxy's callers.
 	Scopes []Scope
 }
 
-// ProxyAccess makes an Access for requests that a proxy has authenticated. A proxy without addresses, header or scopes
-// is runlane.ErrConfigurationInvalid.
+// ProxyAccess returns an Access function for requests through the proxy. A missing field is
+// runlane.ErrConfigurationInvalid.
 func ProxyAccess(proxy Proxy) (func(*http.Request) (Access, error), error) {
 	if len(proxy.From) == 0 || proxy.Header == "" || len(proxy.Scopes) == 0 {
 		return nil, invalid(
@@ -186,7 +183,6 @@ func ProxyAccess(proxy Proxy) (func(*http.Request) (Access, error), error) {
 	}, nil
 }
 
-// peerOf is the address from which a request came, without its port.
 func peerOf(r *http.Request) (netip.Addr, bool) {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -195,7 +191,7 @@ func peerOf(r *http.Request) (netip.Addr, bool) {
 	return peer.Addr().Unmap().WithZone(""), true
 }
 
-// nameOfCaller is who a line of the log names: the actor, or the address where the actor has no name.
+// nameOfCaller names the caller for the log: the actor, or the address if the actor has no ID.
 func nameOfCaller(caller *Access, r *http.Request) string {
 	if peer, ok := peerOf(r); ok && caller.Actor.ID == "" {
 		return peer.String()
@@ -203,8 +199,8 @@ func nameOfCaller(caller *Access, r *http.Request) string {
 	return cmp.Or(caller.Actor.ID, r.RemoteAddr)
 }
 
-// proxied are headers that a proxy adds: what comes with one is not from this machine, though its connection is.
-var proxied = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"}
+// proxyHeaders lists headers that proxies add. A request with one of them came from another machine, even over loopback.
+var proxyHeaders = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"}
 
 // onThisMachine allows everything to callers over loopback.
 func onThisMachine(r *http.Request) (Access, error) {
@@ -212,7 +208,7 @@ func onThisMachine(r *http.Request) (Access, error) {
 	if !ok || !peer.IsLoopback() {
 		return Access{}, ErrForbidden
 	}
-	for _, header := range proxied {
+	for _, header := range proxyHeaders {
 		if len(r.Header.Values(header)) > 0 {
 			return Access{}, ErrForbidden
 		}
@@ -220,10 +216,9 @@ func onThisMachine(r *http.Request) (Access, error) {
 	return Access{Actor: runlane.OperatorActor, Scopes: Scopes()}, nil
 }
 
-// loopbackNames are the hosts of requests to this machine.
 var loopbackNames = []string{"localhost", "127.0.0.1", "::1"}
 
-// hostOf is the host of a request without its port.
+// hostOf returns the host of a request without its port.
 func hostOf(r *http.Request) string {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {

@@ -19,20 +19,16 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// What a route reads from a request is a struct. The tag of a field says where its value stands: path:"NAME",
-// query:"NAME", or body:"json". Beside it doc is its description; required:"true", and min and max of a number, are
-// judged before the function of the route is called. The description of the API is made from the same tags.
+// A route declares its input as a struct. Tags give the source of a field (path:"NAME", query:"NAME" or body:"json"),
+// its description (doc) and its checks (required:"true", min, max). The description of the API uses the same tags.
 
-// place is where a value of a request stands.
 type place string
 
-// The places.
 const (
 	inPath  place = "path"
 	inQuery place = "query"
 )
 
-// field is one value that a route reads.
 type field struct {
 	name     string
 	place    place
@@ -43,14 +39,13 @@ type field struct {
 	doc      string
 }
 
-// input is what a route reads.
 type input struct {
 	fields []field
 	body   *field
 	limit  int64 // of the body, in bytes
 }
 
-// newInput reads the tags of a struct type. Nested structs without a tag count as if their fields stood there.
+// newInput reads the tags of a struct type. Fields of embedded structs count as the struct's own.
 func newInput(t reflect.Type, limit int64) *input {
 	in := &input{limit: limit}
 	in.add(t, nil)
@@ -80,17 +75,17 @@ func (in *input) add(t reflect.Type, prefix []int) {
 	}
 }
 
-// validated is an id, whose type knows its rules.
+// validated is an id type with its own rules.
 type validated interface{ Validate() error }
 
-// named is an id in a body. One that is empty or null is refused, as an unset variable is: without it, a filter would
-// match more than was meant.
+// named is an id in a body. An empty or null one, often from an unset variable, is refused: a filter would match too
+// much.
 type named[T ~string] struct{ ID T }
 
-// UnmarshalJSON reads a text that is not empty, by the rules of ids.
+// UnmarshalJSON reads a text that is not empty and obeys the rules of ids.
 func (n *named[T]) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &n.ID); err != nil || n.ID == "" {
-		return badInput("a name or an id is no text, or empty", "leave the field out, or give it a value")
+		return badInput("a name or an id is not text, or empty", "leave the field out, or give it a value")
 	}
 	if id, ok := any(n.ID).(validated); ok {
 		return id.Validate()
@@ -98,10 +93,9 @@ func (n *named[T]) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// text is the type that the schema shows.
 func (named[T]) text() reflect.Type { return reflect.TypeFor[T]() }
 
-// limitsOf are the bounds of a number. Tags are this package's own.
+// limitsOf returns the bounds of a number. It ignores syntax errors, since all tags are in this package.
 func limitsOf(tag reflect.StructTag) (least, most int) {
 	least, _ = strconv.Atoi(tag.Get("min"))
 	most, _ = strconv.Atoi(tag.Get("max"))
@@ -111,13 +105,12 @@ func limitsOf(tag reflect.StructTag) (least, most int) {
 // span is a duration in the contract's form, like 90s or 2d.
 type span time.Duration
 
-// chosen is a value that callers write as words with commas between them. read sets it, or returns a word that is none.
+// chosen is a value that callers write as words separated by commas. read sets it, or returns an unknown word.
 type chosen interface {
 	read(text string) (unknown *string)
 	words() []string
 }
 
-// statusList are statuses of runs.
 type statusList []runlane.Status
 
 func (l *statusList) read(text string) (unknown *string) {
@@ -127,7 +120,6 @@ func (l *statusList) read(text string) (unknown *string) {
 
 func (*statusList) words() []string { return shown.StatusWords() }
 
-// flowStatusList are statuses of flows.
 type flowStatusList []runlane.FlowStatus
 
 func (l *flowStatusList) read(text string) (unknown *string) {
@@ -137,8 +129,7 @@ func (l *flowStatusList) read(text string) (unknown *string) {
 
 func (*flowStatusList) words() []string { return shown.FlowStatusWords() }
 
-// readRequest fills a struct from a request. Parameters that the route does not have are refused: a misspelled one
-// would be lost.
+// readRequest fills a struct from a request. It refuses unknown parameters, since a misspelled one would be ignored.
 func (in *input) readRequest(w http.ResponseWriter, r *http.Request, into reflect.Value) error {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -166,7 +157,6 @@ func (in *input) readRequest(w http.ResponseWriter, r *http.Request, into reflec
 	return in.readBody(w, r, into.FieldByIndex(in.body.index))
 }
 
-// unknown names a parameter that the route does not have.
 func (in *input) unknown(query url.Values) error {
 	var names []string
 	for _, f := range in.fields {
@@ -186,7 +176,6 @@ func (in *input) unknown(query url.Values) error {
 	return nil
 }
 
-// clip bounds what is repeated of a request.
 func clip(text string) string {
 	const most = 100
 	if len(text) <= most {
@@ -197,7 +186,6 @@ func clip(text string) string {
 
 var spanType = reflect.TypeFor[span]()
 
-// read sets one value.
 func (f *field) read(given []string, into reflect.Value) error {
 	switch {
 	case len(given) == 0 && f.required:
@@ -211,7 +199,7 @@ func (f *field) read(given []string, into reflect.Value) error {
 		)
 	}
 	text := given[0]
-	if text == "" { // as an unset variable is: without it the request would mean more
+	if text == "" { // probably an unset variable; the request would match more than was meant
 		return badInput("the parameter "+f.name+" is empty", "leave it out, or give it a value")
 	}
 	if list, ok := into.Addr().Interface().(chosen); ok {
@@ -227,13 +215,13 @@ func (f *field) read(given []string, into reflect.Value) error {
 	case f.kind == spanType:
 		d, err := runlane.ParseDuration(text)
 		if err != nil {
-			return badInput(fmt.Sprintf("%s is no duration: %q", f.name, clip(text)), "write it like 90s or 2d")
+			return badInput(fmt.Sprintf("%s is not a duration: %q", f.name, clip(text)), "write it like 90s or 2d")
 		}
 		into.SetInt(int64(d))
 	case f.kind.Kind() == reflect.Int:
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return badInput(fmt.Sprintf("%s is no number: %q", f.name, clip(text)), f.doc)
+			return badInput(fmt.Sprintf("%s is not a number: %q", f.name, clip(text)), f.doc)
 		}
 		if f.max != 0 && (n < f.min || n > f.max) {
 			return badInput(fmt.Sprintf("%s is not from %d to %d", f.name, f.min, f.max), f.doc)
@@ -254,7 +242,6 @@ func (f *field) read(given []string, into reflect.Value) error {
 	return nil
 }
 
-// noBody refuses what a route would not read.
 func noBody(r *http.Request) error {
 	if r.ContentLength > 0 || len(r.TransferEncoding) > 0 {
 		return badInput("the path takes no body", "leave it out")
@@ -262,7 +249,7 @@ func noBody(r *http.Request) error {
 	return nil
 }
 
-// readBody reads one JSON object, or nothing where none is sent. Fields that it does not have are refused.
+// readBody reads one JSON object; an optional body may be missing. Unknown fields are refused.
 func (in *input) readBody(w http.ResponseWriter, r *http.Request, into reflect.Value) error {
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, in.limit))
 	if err != nil {
@@ -286,7 +273,7 @@ func (in *input) readBody(w http.ResponseWriter, r *http.Request, into reflect.V
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return refusal(http.StatusUnsupportedMediaType, codeMediaType, "the body is compressed", "send it as it is")
 	}
-	if in.limit == MaxBody { // not of triggers, whose payload may be null, and large
+	if in.limit == MaxBody { // not for triggers: their payload may be null, and is large
 		if err := noNulls(text); err != nil {
 			return err
 		}
@@ -294,7 +281,7 @@ func (in *input) readBody(w http.ResponseWriter, r *http.Request, into reflect.V
 	return parseBody(text, into.Addr().Interface())
 }
 
-// noNulls refuses a field that is null, as an unset variable is: dryRun would be false then.
+// noNulls refuses null fields, which often come from unset variables: a null dryRun would mean false.
 func noNulls(text []byte) error {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(text, &fields) != nil {
@@ -310,17 +297,17 @@ func noNulls(text []byte) error {
 
 // parseBody reads one JSON object strictly. Raw values keep their bytes.
 func parseBody(text []byte, into any) error {
-	if string(bytes.TrimSpace(text)) == "null" { // which encoding/json takes for nothing
+	if string(bytes.TrimSpace(text)) == "null" { // encoding/json ignores null
 		return badInput("the body is null", "send one JSON object")
 	}
-	if err := tooLong(text, into); err != nil {
+	if err := checkListLengths(text, into); err != nil {
 		return err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(into)
 	if err == nil {
-		if _, err := decoder.Token(); !errors.Is(err, io.EOF) { // More is false at a bracket that closes nothing
+		if _, err := decoder.Token(); !errors.Is(err, io.EOF) { // More is false at an unmatched closing bracket
 			return badInput("the body has more than one value", "send one JSON object")
 		}
 		return nil
@@ -334,13 +321,13 @@ func parseBody(text []byte, into any) error {
 		return badInput(fmt.Sprintf("%s cannot be a %s", where, wrong.Value), hint)
 	}
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return badInput(fmt.Sprintf("the body is no JSON from byte %d on", syntax.Offset), hint)
+		return badInput(fmt.Sprintf("the body is not JSON from byte %d on", syntax.Offset), hint)
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok { // encoding/json has no type for it
 		return badInput("there is no field "+clip(name)+" here", hint)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return badInput("the body is no whole JSON", hint)
+		return badInput("the body is not complete JSON", hint)
 	}
 	if e, ok := errors.AsType[*problem](err); ok {
 		return e
@@ -351,7 +338,6 @@ func parseBody(text []byte, into any) error {
 	return badInput("the body cannot be read", hint)
 }
 
-// UnmarshalJSON reads a duration.
 func (s *span) UnmarshalJSON(text []byte) error {
 	var written string
 	if err := json.Unmarshal(text, &written); err != nil {
@@ -359,7 +345,7 @@ func (s *span) UnmarshalJSON(text []byte) error {
 	}
 	d, err := runlane.ParseDuration(written)
 	if err != nil {
-		return badInput(fmt.Sprintf("this is no duration: %q", clip(written)), "write it like 90s or 2d")
+		return badInput(fmt.Sprintf("this is not a duration: %q", clip(written)), "write it like 90s or 2d")
 	}
 	*s = span(d)
 	return nil

@@ -13,12 +13,11 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// reasonBody says why something is changed.
 type reasonBody struct {
 	Reason string `json:"reason" doc:"for people, at most 256 bytes; kept with the change"`
 }
 
-// by makes core's options, and refuses here what core would refuse, so that a refusal of core is about the state.
+// by builds core's options. It checks limits here, so that any refusal by core is about state.
 func (b *reasonBody) by(caller Access) (core.ChangeOptions, error) {
 	if len(b.Reason) > runlane.MaxReasonBytes {
 		return core.ChangeOptions{}, badInput("the reason has more than 256 bytes", "shorten it")
@@ -31,11 +30,10 @@ type changeInput struct {
 	Body reasonBody `body:"json"`
 }
 
-// changeOne returns the changed run, or the run that was made from it, which alone has an outcome.
+// changeOne returns the changed run, or the new run that it made. Only a new run has an outcome.
 type changeOne func(context.Context, *core.Runtime, runlane.RunID, *core.ChangeOptions) (*runlane.TriggerResult, error)
 
-// changing is an operation on one run.
-func changing(one changeOne) func(context.Context, *call, *changeInput) (*reply, error) {
+func changeHandler(one changeOne) func(context.Context, *call, *changeInput) (*reply, error) {
 	return func(ctx context.Context, c *call, in *changeInput) (*reply, error) {
 		options, err := in.Body.by(c.by)
 		if err != nil {
@@ -90,7 +88,7 @@ func requeueRun(
 	return &runlane.TriggerResult{Run: run}, err
 }
 
-// bulkBody is an operation on all runs that match. One of its filters is required, or all.
+// bulkBody selects and changes all matching runs. It needs at least one filter, or all.
 type bulkBody struct {
 	reasonBody
 	Queue    named[runlane.QueueName]  `json:"queue" doc:"runs of this queue"`
@@ -109,7 +107,7 @@ type bulkInput struct {
 	Body bulkBody `body:"json" required:"true"`
 }
 
-// maxBulk is how many runs one call takes: with more, its answer could come too late to be read.
+// maxBulk is the largest number of runs in one call. With more, the answer could exceed the caller's timeout.
 const maxBulk = 1000
 
 func (b *bulkBody) built(caller Access) (*core.BulkOptions, error) {
@@ -143,13 +141,12 @@ func (b *bulkBody) built(caller Access) (*core.BulkOptions, error) {
 // statusWord is a status, or a word for several.
 type statusWord string
 
-// statusWords are not null and not empty: without them a filter would match more than was meant.
+// statusWords may be neither null nor empty: the filter would match more than was meant.
 type statusWords []statusWord
 
-// UnmarshalJSON reads a list of texts.
 func (w *statusWords) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, (*[]statusWord)(w)); err != nil || len(*w) == 0 {
-		return badInput("the statuses are no list of texts, or empty", "leave the field out, or name statuses")
+		return badInput("the statuses are not a list of texts, or empty", "leave the field out, or name statuses")
 	}
 	return nil
 }
@@ -176,19 +173,18 @@ func textsOf[T ~string](words []T) []string {
 	return texts
 }
 
-// bulkOutcome is one call of a bulk operation: what docs/json.md says, and the errors of the runs that failed.
+// bulkOutcome is the result of one bulk call, as docs/json.md describes it, with the errors of the runs that failed.
 type bulkOutcome struct {
 	shown.Bulk
 	Errors []runProblem `json:"errors,omitempty"` // the first 100
 }
 
-// runProblem is the error of one run.
 type runProblem struct {
 	Run runlane.RunID `json:"runId"`
 	problemFields
 }
 
-// problemFields are those of a problem, whose own run id may be another one's.
+// problemFields are the fields of a problem except its run ID, which may name another run.
 type problemFields struct {
 	Detail    string               `json:"detail"`
 	Code      string               `json:"code"`
@@ -220,9 +216,9 @@ func outcomeOf(verb string, dry bool, result *core.BulkResult) *bulkOutcome {
 	return outcome
 }
 
-// inBulk is an operation on many runs. An error after runs were changed is not told alone: their counts would be lost,
-// and next repeats what was in progress, which is harmless.
-func inBulk(
+// bulkHandler wraps an operation on many runs. On an error after runs were changed it answers with the counts; the next
+// call repeats the runs in progress, which is harmless.
+func bulkHandler(
 	verb string, all func(context.Context, *core.Runtime, *core.BulkOptions) (*core.BulkResult, error),
 ) func(context.Context, *call, *bulkInput) (*reply, error) {
 	return func(ctx context.Context, c *call, in *bulkInput) (*reply, error) {
@@ -283,7 +279,7 @@ func pruneRuns(ctx context.Context, c *call, in *pruneInput) (*reply, error) {
 		return nil, err
 	}
 	options := &core.PruneOptions{
-		OlderThan:     max(1, spanOf(*in.Body.OlderThan)), // core takes 0 for not set
+		OlderThan:     max(1, spanOf(*in.Body.OlderThan)), // core treats 0 as unset
 		Statuses:      statuses,
 		After:         in.Body.After,
 		DryRun:        in.Body.DryRun,

@@ -10,10 +10,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// minCompressed is the smallest answer that is compressed: a smaller one fits into one packet anyway.
+// minCompressed is the smallest answer that is compressed. A smaller one fits into one packet anyway.
 const minCompressed = 1400
 
-// encoders compress whole answers, by the name of their encoding. Both are safe for concurrent use.
+// encoders compress whole answers, by encoding name. Both are safe for concurrent use.
 var encoders = map[string]func([]byte) []byte{"zstd": zstdOf, "gzip": gzipOf}
 
 var zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
@@ -27,7 +27,7 @@ var zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
 func zstdOf(text []byte) []byte { return zstdEncoder().EncodeAll(text, make([]byte, 0, len(text)/2)) }
 
 var gzipWriters = sync.Pool{New: func() any {
-	writer, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is one
+	writer, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
 	return writer
 }}
 
@@ -36,23 +36,21 @@ func gzipOf(text []byte) []byte {
 	defer gzipWriters.Put(writer)
 	var out appender
 	writer.Reset(&out)
-	_, _ = writer.Write(text) // memory takes everything
+	_, _ = writer.Write(text) // cannot fail: it writes to memory
 	_ = writer.Close()
 	return out
 }
 
-// appender is memory to write to.
 type appender []byte
 
-// Write implements io.Writer.
 func (a *appender) Write(b []byte) (int, error) {
 	*a = append(*a, b...)
 	return len(b), nil
 }
 
-// accepted is the encoding that the caller takes and this package prefers; "" for none. An encoding with q=0 is
-// refused; other weights do not matter between two that are both cheap.
-func accepted(header string) string {
+// chooseEncoding returns the preferred encoding that the caller accepts, or "". It ignores weights other than q=0,
+// since both encodings are cheap.
+func chooseEncoding(header string) string {
 	taken := map[string]bool{}
 	for part := range strings.SplitSeq(header, ",") {
 		name, weight, _ := strings.Cut(strings.ToLower(part), ";")
@@ -67,12 +65,12 @@ func accepted(header string) string {
 	return ""
 }
 
-// write sends an answer, compressed where that is worth it.
+// write sends an answer, compressed if it is large enough.
 func (a *api) write(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 	h := w.Header()
 	h.Add("Vary", "Accept-Encoding")
 	if len(body) >= minCompressed {
-		if name := accepted(r.Header.Get("Accept-Encoding")); name != "" {
+		if name := chooseEncoding(r.Header.Get("Accept-Encoding")); name != "" {
 			body = encoders[name](body)
 			h.Set("Content-Encoding", name)
 		}
@@ -80,6 +78,6 @@ func (a *api) write(w http.ResponseWriter, r *http.Request, status int, body []b
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // a caller that is gone needs no answer
+		_, _ = w.Write(body) // nobody to report to: the caller is gone
 	}
 }

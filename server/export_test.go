@@ -60,7 +60,7 @@ const MaxConnections = maxConnections
 var NewBounded = newBounded
 
 // Accepted is accepted.
-var Accepted = accepted
+var Accepted = chooseEncoding
 
 // NewWebhooksOver is NewWebhooks with another backoff, whose requests go to a function instead of a network.
 func NewWebhooksOver(backoff runlane.Backoff, receiver http.RoundTripper, hooks ...Webhook) (*Webhooks, error) {

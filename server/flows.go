@@ -8,7 +8,6 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// oneFlow names a flow.
 type oneFlow struct {
 	Flow runlane.FlowID `path:"flow" doc:"the id of the flow"`
 }

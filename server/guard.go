@@ -12,11 +12,11 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// guarded is the handler: what holds for every request, before the table is asked.
+// guarded returns the handler with all checks that apply before routing.
 func (a *api) guarded() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seeTLS(r)
-		defer a.recovered(w, r)
+		setTLS(r)
+		defer a.answerPanic(w, r)
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store")
@@ -31,7 +31,7 @@ func (a *api) guarded() http.Handler {
 			return
 		}
 		root := a.forRoot(r)
-		if err := a.sameSite(r, root); err != nil {
+		if err := a.checkOrigin(r, root); err != nil {
 			a.fail(r.Context(), w, "none", err)
 			return
 		}
@@ -39,13 +39,13 @@ func (a *api) guarded() http.Handler {
 		if !root || !a.forStrangers(r) {
 			said = a.withSession(r)
 		}
-		caller, err := a.admit(said)
+		caller, err := a.authenticate(said)
 		switch p, _ := errors.AsType[*problem](err); {
 		case root && err == nil:
-			a.visited(w, r, &caller)
+			a.serveRoot(w, r, &caller)
 			return
 		case root && p != nil && p.Status == http.StatusUnauthorized:
-			a.visited(w, r, nil)
+			a.serveRoot(w, r, nil)
 			return
 		}
 		if err != nil {
@@ -65,14 +65,13 @@ func (a *api) guarded() http.Handler {
 
 type callerKey struct{}
 
-// callerOf is who was admitted.
 func callerOf(ctx context.Context) Access {
 	caller, _ := ctx.Value(callerKey{}).(Access)
 	return caller
 }
 
-// recovered answers a request whose handling panicked. http.ErrAbortHandler is net/http's own.
-func (a *api) recovered(w http.ResponseWriter, r *http.Request) {
+// answerPanic answers a request that panicked. It passes on http.ErrAbortHandler, which belongs to net/http.
+func (a *api) answerPanic(w http.ResponseWriter, r *http.Request) {
 	fault := recover()
 	if fault == nil {
 		return
@@ -88,7 +87,7 @@ func (a *api) recovered(w http.ResponseWriter, r *http.Request) {
 		"look at its log").write(w)
 }
 
-// route finds the line of the table. Without one the mux says whether the path or only the method is unknown.
+// route calls the operation of the path. Otherwise the mux decides between an unknown path and an unknown method.
 func (a *api) route(w http.ResponseWriter, r *http.Request) {
 	inner := http.StripPrefix(a.prefix, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		found, pattern := a.mux.Handler(r)
@@ -113,24 +112,21 @@ func noRoute() error {
 	return refusal(http.StatusNotFound, codeNoRoute, "there is no such path", "see /docs, or /openapi.json")
 }
 
-// statusOnly keeps what a handler says about a request, and not its body.
+// statusOnly records the header and status of an answer and discards its body.
 type statusOnly struct {
 	header http.Header
 	status int
 }
 
-// Header implements http.ResponseWriter.
 func (s *statusOnly) Header() http.Header { return s.header }
 
-// Write implements http.ResponseWriter.
 func (s *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
 
-// WriteHeader implements http.ResponseWriter.
 func (s *statusOnly) WriteHeader(status int) { s.status = status }
 
-// sameSite refuses what a page of another site sends: under a name that leads here (DNS rebinding), or with its own
-// origin. No answer has headers that would let such a page read it.
-func (a *api) sameSite(r *http.Request, root bool) error {
+// checkOrigin refuses requests from pages of other sites: a foreign origin, or a host name that is not ours (DNS
+// rebinding). No answer has headers that would let such a page read it.
+func (a *api) checkOrigin(r *http.Request, root bool) error {
 	host := hostOf(r)
 	if a.hosts != nil && !slices.Contains(a.hosts, host) {
 		return refusal(http.StatusMisdirectedRequest, codeWrongHost, "the host of the request is not served here",
@@ -155,8 +151,7 @@ func (a *api) sameSite(r *http.Request, root bool) error {
 	return nil
 }
 
-// admit asks who calls.
-func (a *api) admit(r *http.Request) (Access, error) {
+func (a *api) authenticate(r *http.Request) (Access, error) {
 	tries := r.Header.Get("Authorization") != ""
 	if tries && a.logins.locked(r) {
 		p := refusal(
@@ -207,7 +202,7 @@ func (a *api) admit(r *http.Request) (Access, error) {
 	return caller, nil
 }
 
-// health answers probes, which have no tokens: whether the process serves, and whether its storage answers.
+// health answers probes, which have no tokens: /healthz if the process serves, /readyz if its storage answers.
 func (a *api) health(w http.ResponseWriter, r *http.Request, path string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")

@@ -15,20 +15,20 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// Bounds of connections. A body is read within the time of ReadTimeout, or the connection is closed.
+// Limits of connections. A body that takes longer than readTime to read closes its connection.
 const (
 	readHeaderTime = 5 * time.Second
 	readTime       = 60 * time.Second
 	writeTime      = MaxTimeout + 30*time.Second
 	idleTime       = 60 * time.Second
 	maxHeader      = 32 << 10
-	// maxConnections are open at once. Idle ones are closed after idleTime, or when there are more.
+	// maxConnections are open at once. Idle ones are closed after idleTime, or earlier to make room.
 	maxConnections = 4096
 )
 
-// Serve answers requests that come to a listener, which it closes, until ctx ends. Then it lets requests finish for the
-// grace, ends streams and what is left, and returns nil. The runtime stays open. A listener that other machines reach,
-// without Access in the options, is runlane.ErrConfigurationInvalid: nothing would tell callers apart.
+// Serve answers requests on a listener, which it closes, until ctx ends. Then it gives requests the grace to finish,
+// ends streams and returns nil. The runtime stays open. A listener that other machines reach requires Access in the
+// options, or the error is runlane.ErrConfigurationInvalid.
 func Serve(ctx context.Context, l net.Listener, rt *core.Runtime, options *Options, grace time.Duration) error {
 	if options == nil {
 		options = &Options{}
@@ -62,7 +62,7 @@ func Serve(ctx context.Context, l net.Listener, rt *core.Runtime, options *Optio
 		finishing, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		defer cancel()
 		if s.Shutdown(finishing) != nil {
-			_ = s.Close() // what did not finish is cut off
+			_ = s.Close() // cut off the rest
 		}
 	}()
 	defer func() {
@@ -78,7 +78,7 @@ func Serve(ctx context.Context, l net.Listener, rt *core.Runtime, options *Optio
 
 type tlsKey struct{}
 
-// withTLS remembers a connection of TLS, which net/http does not see behind the one that counts.
+// withTLS stores a TLS connection in the context, because net/http cannot see it inside a counted connection.
 func withTLS(ctx context.Context, c net.Conn) context.Context {
 	if behind, ok := c.(*counted); ok {
 		if secured, ok := behind.Conn.(*tls.Conn); ok {
@@ -88,8 +88,8 @@ func withTLS(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// seeTLS gives a request the state of its connection, as net/http does. It was read, so the handshake is over.
-func seeTLS(r *http.Request) {
+// setTLS sets r.TLS, as net/http would. The handshake is over, since the request was read.
+func setTLS(r *http.Request) {
 	if secured, ok := r.Context().Value(tlsKey{}).(*tls.Conn); ok && r.TLS == nil {
 		state := secured.ConnectionState()
 		r.TLS = &state
@@ -109,17 +109,17 @@ func Reachable(address net.Addr, options *Options) error {
 		"listen on 127.0.0.1, or give tokens or a proxy")
 }
 
-// bounded has so many connections open at once. Where there are more, the one that has waited longest for a request
-// makes room: idle callers, however many, keep out no one who asks. Only requests in progress do.
+// bounded limits the open connections. At the limit it closes the one that has been idle longest, so that only requests
+// in progress can keep a new caller waiting.
 type bounded struct {
 	net.Listener
 
 	most int
 
 	mu      sync.Mutex
-	room    sync.Cond // something is open or waiting no more, or the listener is closed
+	room    sync.Cond // signals a closed or newly idle connection, or a closed listener
 	open    int
-	waiting list.List // *counted, those that wait for a request, the longest first
+	waiting list.List // idle *counted, longest first
 	closed  bool
 }
 
@@ -129,7 +129,6 @@ func newBounded(l net.Listener, most int) *bounded {
 	return b
 }
 
-// Accept implements net.Listener.
 func (b *bounded) Accept() (net.Conn, error) {
 	connection, err := b.Listener.Accept()
 	if err != nil {
@@ -156,7 +155,6 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// Close implements net.Listener.
 func (b *bounded) Close() error {
 	b.mu.Lock()
 	b.closed = true
@@ -178,7 +176,7 @@ func (b *bounded) drop(c *counted) {
 	}
 }
 
-// changed is the server's ConnState: a connection waits from its beginning, and between two requests.
+// changed is the server's ConnState hook: a connection is idle while it is new, and between two requests.
 func (b *bounded) changed(connection net.Conn, state http.ConnState) {
 	c, ok := connection.(*counted)
 	if !ok {
@@ -197,16 +195,15 @@ func (b *bounded) changed(connection net.Conn, state http.ConnState) {
 	}
 }
 
-// counted gives its place back once.
+// counted is a connection that occupies one place of its bounded until it is closed.
 type counted struct {
 	net.Conn
 
 	of    *bounded
-	open  bool          // it has a place
-	waits *list.Element // nil: a request is in progress, or it is closed
+	open  bool          // it occupies a place
+	waits *list.Element // nil while a request is in progress, and after close
 }
 
-// Close implements net.Conn.
 func (c *counted) Close() error {
 	err := c.Conn.Close()
 	c.of.mu.Lock()
@@ -215,7 +212,8 @@ func (c *counted) Close() error {
 	return err
 }
 
-// hangUp ends a connection without the farewell of TLS, which a caller could let wait. The server closes it, too.
+// hangUp closes a connection without the TLS close message, on which a caller could block us. The server closes it,
+// too.
 func (c *counted) hangUp() {
 	if secured, ok := c.Conn.(*tls.Conn); ok {
 		_ = secured.NetConn().Close()

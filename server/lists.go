@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// tooLong refuses a body one of whose lists has more elements than any may have, before memory is taken for them: three
-// bytes of text can be hundreds in memory. What is kept byte by byte is no list.
-func tooLong(text []byte, into any) error {
+// checkListLengths refuses lists of more than MaxBatch elements before decoding: three bytes of text can take hundreds
+// in memory. Raw fields are exempt.
+func checkListLengths(text []byte, into any) error {
 	key, found := longList(text, MaxBatch)
 	if !found || rawField(into, key) {
 		return nil
@@ -20,8 +20,8 @@ func tooLong(text []byte, into any) error {
 	)
 }
 
-// longList finds the first list directly in an object with more elements than most, by its key. What is no JSON is for
-// the reader to say.
+// longList returns the key of the first list directly in an object with more than most elements. It does not validate
+// JSON.
 func longList(text []byte, most int) (key string, found bool) {
 	depth, list, elements := 0, false, 0
 	from, quoted := 0, false
@@ -51,7 +51,7 @@ func longList(text []byte, most int) (key string, found bool) {
 	return "", false
 }
 
-// rawField reports a field that is kept as it is, as encoding/json finds it: by its name in any case.
+// rawField reports whether the field is a json.RawMessage. As in encoding/json, case does not matter.
 func rawField(into any, key string) bool {
 	body := reflect.TypeOf(into).Elem()
 	if body.Kind() != reflect.Struct {

@@ -9,38 +9,36 @@ import (
 	"time"
 )
 
-// A caller whose logins fail may try loginBurst times, then once each loginEvery. Only loginAddresses are remembered:
-// when there are more, what is over is forgotten, and then everything.
+// After failed logins a caller has loginBurst tries, then one each loginEvery. At most loginAddresses are remembered.
+// When there are more, expired ones are forgotten; if that is not enough, all.
 const (
 	loginBurst     = 10
 	loginEvery     = 6 * time.Second
 	loginAddresses = 4096
-	// loginTokens is how many callers that were let in are remembered, by a sum each, and loginRefused how many of an
-	// address that were not.
+	// loginTokens limits the remembered credentials that were admitted (by hash), loginRefused those refused from one
+	// address.
 	loginTokens  = 4096
 	loginRefused = 16
 )
 
-// logins counts failed logins by address. An IPv6 network of 64 bits counts as one address, since one customer has it.
+// logins counts failed logins by address. An IPv6 /64 counts as one address, since one customer owns it.
 type logins struct {
 	now func() time.Time
 
 	mu      sync.Mutex
 	failing map[netip.Prefix]*failing
-	known   map[said]bool // what was let in before: it is no guess
+	known   map[credential]bool // credentials admitted before, so not guesses
 }
 
-// failing is what failed from one address.
 type failing struct {
-	until   time.Time // when it will be forgiven
-	refused []said    // the last ones: the same again is no other guess, such as a page that reads itself again
+	until   time.Time    // when all are forgiven
+	refused []credential // the last ones; a repetition, such as a reloaded page, is not a new guess
 }
 
-// said is a sum of what a request says of its caller.
-type said [sha256.Size]byte
+type credential [sha256.Size]byte
 
 func newLogins(now func() time.Time) *logins {
-	return &logins{now: now, failing: map[netip.Prefix]*failing{}, known: map[said]bool{}}
+	return &logins{now: now, failing: map[netip.Prefix]*failing{}, known: map[credential]bool{}}
 }
 
 func loginKey(r *http.Request) netip.Prefix {
@@ -56,40 +54,39 @@ func loginKey(r *http.Request) netip.Prefix {
 	return prefix
 }
 
-// locked reports whether the address has failed too often. A token that was let in before is not locked out by others
-// of its address, such as those of one proxy, or one that was withdrawn.
+// locked reports whether the address has failed too often. A token that was admitted before is never locked out by
+// other callers of its address.
 func (l *logins) locked(r *http.Request) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	from := l.failing[loginKey(r)]
-	return from != nil && !l.known[saidBy(r)] && from.until.Sub(l.now()) > (loginBurst-1)*loginEvery
+	return from != nil && !l.known[credentialOf(r)] && from.until.Sub(l.now()) > (loginBurst-1)*loginEvery
 }
 
-// refused reports that what the request says was refused before, from its address.
+// refused reports whether the same credentials from the same address were refused before.
 func (l *logins) refused(r *http.Request) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	from := l.failing[loginKey(r)]
-	return from != nil && slices.Contains(from.refused, saidBy(r))
+	return from != nil && slices.Contains(from.refused, credentialOf(r))
 }
 
-// succeeded remembers what was let in.
 func (l *logins) succeeded(r *http.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.known) >= loginTokens {
 		clear(l.known)
 	}
-	l.known[saidBy(r)] = true
+	l.known[credentialOf(r)] = true
 }
 
-func saidBy(r *http.Request) said {
+func credentialOf(r *http.Request) credential {
 	return sha256.Sum256([]byte(r.Header.Get("Authorization")))
 }
 
-// failed counts a failed login, once for each token of an address.
+// failed counts a failed login, once for each token and address.
 func (l *logins) failed(r *http.Request) {
-	now, by, key := l.now(), saidBy(r), loginKey(r)
+	now, by, key := l.now(), credentialOf(r), loginKey(r)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.known, by)
@@ -111,7 +108,6 @@ func (l *logins) failed(r *http.Request) {
 	from.until = from.until.Add(loginEvery)
 }
 
-// forget makes room for another address.
 func (l *logins) forget(now time.Time) {
 	if len(l.failing) < loginAddresses {
 		return

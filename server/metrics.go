@@ -14,42 +14,39 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Metrics counts what a runtime does, for Prometheus: give it to core.Open as core.Options.Metrics, and to [New] as
-// [Options].Metrics, whose path /metrics shows it. The zero value counts nothing yet and is ready. It is safe for
-// concurrent use.
+// Metrics counts what a runtime does, for Prometheus. Pass it as core.Options.Metrics and as [Options].Metrics; the
+// path /metrics shows it. The zero value is ready. It is safe for concurrent use.
 //
-// Names are "runlane_", that of core's metric, and "_total" or "_seconds"; labels are environment, task and queue.
-// Labels are bounded: what comes after [MaxSeries] different ones is counted without task and queue.
+// Names are "runlane_", core's metric, and "_total" or "_seconds". Labels are environment, task and queue. After
+// [MaxSeries] combinations, new ones are counted without labels.
 type Metrics struct {
 	mu     sync.RWMutex
 	counts map[series]*float64
 	times  map[series]*histogram
 }
 
-// MaxSeries is how many combinations of metric and labels are told apart: names of tasks come from callers.
+// MaxSeries limits the combinations of metric and labels, since callers choose the names of tasks.
 const MaxSeries = 5000
 
-// series is one line of the text, or, of a histogram, several.
+// series is one line of the text, or all lines of one histogram.
 type series struct{ name, labels string }
 
-// bounds are the upper ends of the buckets of every duration, in seconds: from an answer to a day's backlog.
+// bounds are the upper bounds of every histogram's buckets, in seconds: from a fast answer to a backlog of hours.
 var bounds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 21600}
 
 type histogram struct {
 	mu      sync.Mutex
-	buckets []uint64 // one for each bound; what is longer is in count alone
+	buckets []uint64 // one for each bound; longer durations are in count only
 	count   uint64
 	sum     float64
 }
 
 var _ core.Metrics = (*Metrics)(nil)
 
-// Count implements core.Metrics.
 func (m *Metrics) Count(name core.Metric, n int64, labels core.Labels) {
 	m.count("runlane_"+string(name)+"_total", labelsOf(labels), float64(n))
 }
 
-// Observe implements core.Metrics.
 func (m *Metrics) Observe(name core.Metric, d time.Duration, labels core.Labels) {
 	m.observe("runlane_"+string(name)+"_seconds", labelsOf(labels), d)
 }
@@ -62,14 +59,13 @@ func labelsOf(l core.Labels) string {
 	}, ",")
 }
 
-// escapes are what a label's value cannot have as it is.
+// escapes quotes the characters that a label's value cannot contain.
 var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 func label(name, value string) string {
 	return name + `="` + escapes.Replace(strings.ToValidUTF8(value, "\ufffd")) + `"`
 }
 
-// others are the labels of what is not told apart any more.
 const others = `environment="",task="",queue=""`
 
 func (m *Metrics) count(name, labels string, n float64) {
@@ -94,7 +90,6 @@ func (m *Metrics) observe(name, labels string, d time.Duration) {
 	m.histogram(series{name, labels}).observe(d.Seconds())
 }
 
-// histogram finds the one of a series, or makes it.
 func (m *Metrics) histogram(key series) *histogram {
 	m.mu.RLock()
 	found := m.times[key]
@@ -117,7 +112,7 @@ func (m *Metrics) histogram(key series) *histogram {
 }
 
 func (h *histogram) observe(seconds float64) {
-	i, _ := slices.BinarySearch(bounds, seconds) // a bound belongs to its bucket
+	i, _ := slices.BinarySearch(bounds, seconds) // a bound belongs to its own bucket
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if i < len(bounds) {
@@ -127,7 +122,7 @@ func (h *histogram) observe(seconds float64) {
 	h.sum += max(seconds, 0)
 }
 
-// text writes everything in Prometheus' text format, version 0.0.4, in a stable order.
+// text writes all metrics in Prometheus' text format, version 0.0.4, in a stable order.
 func (m *Metrics) text() string {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -174,20 +169,18 @@ func sorted[V any](of map[series]V) []series {
 
 func number(n float64) string { return strconv.FormatFloat(n, 'g', -1, 64) }
 
-// gaugeAge is how long what was read of the queues holds: on DynamoDB a queue costs about 30 read units.
+// gaugeAge is the time for which queue counts are cached. On DynamoDB a queue costs about 30 read units.
 const gaugeAge = 15 * time.Second
 
-// gaugeTime bounds the reading of all queues.
+// gaugeTime limits the time to count all queues.
 const gaugeTime = 30 * time.Second
 
-// gauges remembers the state of the queues for a moment.
 type gauges struct {
 	mu   sync.Mutex
 	at   time.Time
 	text string
 }
 
-// queueGauges are the gauges of a queue.
 var queueGauges = []struct {
 	name  string
 	value func(*core.QueueStats) (n float64, known bool)
@@ -214,14 +207,14 @@ var queueGauges = []struct {
 	{"wakeups_in_flight", func(s *core.QueueStats) (float64, bool) { return float64(s.InFlight), s.InFlight >= 0 }},
 }
 
-// queueText is the state of the queues. runlane_storage_up is 0 where they cannot be read.
+// queueText returns the gauges of the queues. runlane_storage_up is 0 if they cannot be read.
 func (a *api) queueText(ctx context.Context) string {
 	a.gauges.mu.Lock()
 	defer a.gauges.mu.Unlock()
 	if a.gauges.text != "" && time.Since(a.gauges.at) < gaugeAge {
 		return a.gauges.text
 	}
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), gaugeTime) // for the callers to come, too
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), gaugeTime) // not ctx: the result is cached for later callers
 	defer cancel()
 	stats, err := a.allStats(limited)
 	up := 1
@@ -244,7 +237,7 @@ func (a *api) queueText(ctx context.Context) string {
 	return a.gauges.text
 }
 
-// allStats counts the runs of each queue in use. A transport that does not answer leaves its counts unknown.
+// allStats counts the runs of each queue in use. If a transport does not answer, its counts stay unknown.
 func (a *api) allStats(ctx context.Context) ([]*core.QueueStats, error) {
 	states, err := a.rt.Queues().InUse(ctx)
 	if err != nil {
@@ -256,13 +249,13 @@ func (a *api) allStats(ctx context.Context) ([]*core.QueueStats, error) {
 		if stats == nil {
 			return all, err
 		}
-		stats.QueueState = states[i] // with what other programs have stored
+		stats.QueueState = states[i] // includes limits that other programs have stored
 		all = append(all, stats)
 	}
 	return all, nil
 }
 
-// storageUsage are the counters of a storage that is paid for by units.
+// storageUsage lists the counters of a storage that bills by units.
 var storageUsage = []struct {
 	name  string
 	value func(lane.Usage) float64
@@ -272,7 +265,6 @@ var storageUsage = []struct {
 	{"read_units", func(u lane.Usage) float64 { return u.ReadUnits }},
 }
 
-// usageText is what this process has used of its storage, where that is known.
 func (a *api) usageText() string {
 	reader, ok := lane.As[usageReader](a.rt.Lane().Storage)
 	if !ok {
@@ -297,17 +289,15 @@ func showMetrics(ctx context.Context, c *call, _ *nothing) (*reply, error) {
 	return &reply{raw: []byte(text), media: metricsText}, nil
 }
 
-// metricsText is the media type of Prometheus' text format.
 const metricsText = "text/plain; version=0.0.4; charset=utf-8"
 
-// answered counts a request by its operation.
 func (m *Metrics) answered(operation string, status int, took time.Duration) {
 	m.count("runlane_http_requests_total", label("operation", operation)+","+label("status", strconv.Itoa(status)), 1)
 	m.observe("runlane_http_request_seconds", label("operation", operation), took)
 }
 
-// usageReader is the optional ability of a storage to say what it has used since it was made.
+// usageReader is implemented by storages that count their use since they were opened.
 type usageReader interface {
-	// Usage returns a copy of the sums, by the names that the storage has for its operations. Safe for concurrent use.
+	// Usage returns a copy of the sums, by the storage's names of its operations. Safe for concurrent use.
 	Usage() map[string]lane.Usage
 }

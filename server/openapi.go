@@ -14,7 +14,7 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// description is an OpenAPI 3.1 document, as far as this API needs one.
+// description is an OpenAPI 3.1 document, as far as this API needs it.
 type description struct {
 	OpenAPI    string                           `json:"openapi"`
 	Info       about                            `json:"info"`
@@ -50,7 +50,6 @@ type securityScheme struct {
 	Description string `json:"description"`
 }
 
-// described is one operation.
 type described struct {
 	ID          string              `json:"operationId"`
 	Tags        []string            `json:"tags"`
@@ -101,7 +100,7 @@ type schema struct {
 	Closed      bool               `json:"-"` // no other properties
 }
 
-// MarshalJSON writes a closed schema's "additionalProperties": false, which is no schema.
+// MarshalJSON writes "additionalProperties": false for a closed schema.
 func (s *schema) MarshalJSON() ([]byte, error) {
 	type plain schema
 	if !s.Closed {
@@ -118,7 +117,7 @@ const introduction = "Durable runs over HTTP. Objects are those of docs/json.md:
 	"version 1 fields and kinds are only added: ignore those that you do not know. Errors are problems (RFC " +
 	"9457) with code, hint and retryable."
 
-// describe makes the description from the table.
+// describe builds the document from the table of routes.
 func describe(table []operation, prefix string) *description {
 	d := &description{
 		OpenAPI:  "3.1.0",
@@ -159,7 +158,6 @@ func (d *description) addGroup(name string) {
 	d.Tags = append(d.Tags, group{Name: name})
 }
 
-// text is the document as it is served.
 func (d *description) text() ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -169,7 +167,7 @@ func (d *description) text() ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// schemas makes schemas of Go types, and keeps those that have names.
+// schemas makes schemas of Go types and collects the named ones.
 type schemas struct{ made map[string]*schema }
 
 func (s *schemas) operation(o *operation) *described {
@@ -191,7 +189,7 @@ func (s *schemas) operation(o *operation) *described {
 			Schema:      s.of(f.kind, true).within(f.min, f.max).filled(),
 		})
 	}
-	for _, header := range o.judged() {
+	for _, header := range o.headerParameters() {
 		one.Parameters = append(one.Parameters, parameter{
 			Name:        header[0],
 			In:          "header",
@@ -218,8 +216,8 @@ func (s *schemas) operation(o *operation) *described {
 	return one
 }
 
-// judged are the headers that an operation reads, what each says, and its pattern.
-func (o *operation) judged() [][3]string {
+// headerParameters lists the headers that an operation reads: name, description, pattern.
+func (o *operation) headerParameters() [][3]string {
 	var headers [][3]string
 	if !o.streams && o.scope != "" {
 		const time = "how long the request may take, like 5s; 30s unless given, 1m at most"
@@ -239,7 +237,7 @@ func (o *operation) judged() [][3]string {
 
 func reference(name string) *schema { return &schema{Ref: "#/components/schemas/" + name} }
 
-// answer describes a success. Objects are named after their kind.
+// answer describes a successful answer. Objects are named after their kind.
 func (s *schemas) answer(a *answer) *content {
 	described := &content{Description: a.text}
 	if a.of == nil && a.status == http.StatusNoContent {
@@ -253,7 +251,7 @@ func (s *schemas) answer(a *answer) *content {
 		described.Description = a.kind
 	}
 	if s.made[a.kind] == nil {
-		s.made[a.kind] = &schema{} // before what it is made of
+		s.made[a.kind] = &schema{} // in case the type contains itself
 		one := s.object(a.of, false)
 		one.Properties["v"] = &schema{Type: "integer", Const: shown.Version, Description: "version of the contract"}
 		one.Properties["kind"] = &schema{Type: "string", Const: a.kind}
@@ -286,10 +284,10 @@ var (
 	keepType  = reflect.TypeFor[retention]()
 )
 
-// durationPattern is how a duration is written. Of what fits, values that are too large are still refused.
+// durationPattern is the syntax of durations. Values that are too large match, and are refused later.
 const durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h|d|w))+$`
 
-// filled is the schema of a parameter: one that is empty is refused.
+// filled sets a minimum length: an empty parameter is refused.
 func (s *schema) filled() *schema {
 	if s.Type == "string" && s.Pattern == "" && s.Enum == nil {
 		s.MinLength = 1
@@ -297,7 +295,6 @@ func (s *schema) filled() *schema {
 	return s
 }
 
-// within bounds a number.
 func (s *schema) within(least, most int) *schema {
 	if most != 0 {
 		s.Minimum, s.Maximum = &least, &most
@@ -305,7 +302,7 @@ func (s *schema) within(least, most int) *schema {
 	return s
 }
 
-// taken is the schema of a text that callers send: what its type says about it.
+// taken returns the schema of a text in a request, by its Go type.
 func taken(t reflect.Type) *schema {
 	s := &schema{Type: "string"}
 	switch {
@@ -319,7 +316,7 @@ func taken(t reflect.Type) *schema {
 	return s
 }
 
-// of is the schema of a type. reads says that it is what a caller sends: unknown fields are refused then.
+// of returns the schema of a type. If reads is true, callers send it, and unknown fields are refused.
 func (s *schemas) of(t reflect.Type, reads bool) *schema {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -362,16 +359,15 @@ func (s *schemas) of(t reflect.Type, reads bool) *schema {
 	case reflect.Struct:
 		name := strings.ToUpper(t.Name()[:1]) + t.Name()[1:]
 		if s.made[name] == nil {
-			s.made[name] = &schema{} // before what it is made of
+			s.made[name] = &schema{} // in case the type contains itself
 			s.made[name] = s.object(t, reads)
 		}
 		return reference(name)
-	default: // a type of the contract that nothing above shows is a fault of this package, which a test finds
+	default: // a type without a schema is a fault of this package; a test finds it
 		return &schema{Type: "unknown " + t.String()}
 	}
 }
 
-// object is the schema of a struct.
 func (s *schemas) object(t reflect.Type, reads bool) *schema {
 	if t == eventType {
 		return eventSchema()
@@ -387,7 +383,7 @@ func (s *schemas) fields(t reflect.Type, one *schema, reads bool) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous && name == "" {
 			needed := one.Required
-			if f.Type.Kind() == reflect.Pointer { // it may be nil, and its fields absent
+			if f.Type.Kind() == reflect.Pointer { // it may be nil, so its fields are optional
 				s.fields(f.Type.Elem(), one, reads)
 				one.Required = needed
 			} else {
@@ -413,7 +409,7 @@ func (s *schemas) fields(t reflect.Type, one *schema, reads bool) {
 	}
 }
 
-// eventSchema is written by hand: an event has its own JSON.
+// eventSchema is written by hand, because events encode their own JSON.
 func eventSchema() *schema {
 	text := func(doc string) *schema { return &schema{Type: "string", Description: doc} }
 	return &schema{

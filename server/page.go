@@ -15,7 +15,6 @@ import (
 //go:embed page.css
 var pageStyle string
 
-// typeText is a schema in a few words.
 func typeText(s *schema) string {
 	switch {
 	case s == nil:
@@ -35,7 +34,7 @@ func typeText(s *schema) string {
 	}
 }
 
-// typeLink is a schema in a few words, which lead to its object where it has one.
+// typeLink is typeText with a link to the object, if there is one.
 func typeLink(s *schema) string {
 	text := html.EscapeString(typeText(s))
 	if s == nil || s.Ref == "" {
@@ -44,11 +43,10 @@ func typeLink(s *schema) string {
 	return `<a href="#` + text + `">` + text + `</a>`
 }
 
-// page is a document that is being written. It is not made by html/template: a program that links that package keeps
-// every exported method of everything it links, which makes the command line a quarter larger.
+// page is an HTML document under construction. html/template would keep every exported method of the program linked, a
+// quarter of the command line's size.
 type page struct{ strings.Builder }
 
-// add writes a line of HTML. Each text is escaped.
 func (p *page) add(format string, texts ...string) {
 	escaped := make([]any, len(texts))
 	for i, text := range texts {
@@ -57,7 +55,7 @@ func (p *page) add(format string, texts ...string) {
 	fmt.Fprintf(p, format+"\n", escaped...)
 }
 
-// render makes the page for people. It has no scripts and loads nothing.
+// render makes the documentation page. It has no scripts and loads nothing.
 func render(d *description, table []operation) []byte {
 	p := &page{}
 	p.add(`<!doctype html>
@@ -120,7 +118,6 @@ func (p *page) operation(method, path string, o *described) {
 	p.add("</ul>\n</section>")
 }
 
-// links lead to the objects of a body or an answer.
 func (c *content) links() string {
 	var links []string
 	for _, kind := range slices.Sorted(maps.Keys(c.Content)) {
@@ -144,7 +141,6 @@ func (p *page) object(name string, object *schema) {
 	p.add("</section>")
 }
 
-// pagePolicy lets the page have its style and nothing else.
 var pagePolicy = func() string {
 	sum := sha256.Sum256([]byte(pageStyle))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +

@@ -13,8 +13,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// problem is an error as RFC 9457 writes it, with the fields of docs/json.md's error. Its type is about:blank, so that
-// title is the status in words, and code says what happened.
+// problem is an error as in RFC 9457, with the fields of docs/json.md's error. Its type is about:blank: title is the
+// status in words, and code identifies the error.
 type problem struct {
 	Title     string               `json:"title"`
 	Status    int                  `json:"status"`
@@ -25,10 +25,10 @@ type problem struct {
 	Retryable bool                 `json:"retryable"`
 	RunID     runlane.RunID        `json:"runId,omitempty"`
 
-	retryAfter int // seconds; 0: the answer does not say
+	retryAfter int // seconds; 0: no Retry-After header
 }
 
-// Codes of problems that come before the runtime is asked.
+// Codes of problems found before the runtime is called.
 const (
 	codeUnauthenticated = "unauthenticated"
 	codeForbidden       = "forbidden"
@@ -43,7 +43,7 @@ const (
 	codeDeadline        = "deadline"
 )
 
-// statusOf are the statuses of the codes of runlane.Error. A code that is not here is a fault of the server: 500.
+// statusOf maps the codes of runlane.Error to statuses. Any other code is a fault of the server: 500.
 var statusOf = map[runlane.ErrorCode]int{
 	runlane.ErrValidationFailed:       http.StatusBadRequest,
 	runlane.ErrRunNotFound:            http.StatusNotFound,
@@ -63,7 +63,7 @@ var statusOf = map[runlane.ErrorCode]int{
 	runlane.ErrOperationCancelled:     http.StatusGatewayTimeout,
 }
 
-// problemOf is what an answer says about an error. Causes stay in the log: drivers quote requests.
+// problemOf converts an error for the answer. It leaves out causes, since drivers quote requests; they are in the log.
 func problemOf(err error) *problem {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
@@ -96,7 +96,6 @@ func problemOf(err error) *problem {
 	return p
 }
 
-// goOption is an option as core's texts name it.
 var goOption = regexp.MustCompile(`\b(?:List|Bulk|Prune|Event|Tick|Trigger)Options\.([A-Z])`)
 
 var wording = strings.NewReplacer(
@@ -104,7 +103,7 @@ var wording = strings.NewReplacer(
 	"ask Runs().Explain what it waits for", "ask /v1/runs/{run}/explanation what it waits for", "AllRuns", "all",
 )
 
-// worded puts what core says of its Go options into terms of the API.
+// worded replaces the names of Go options in core's texts by the API's.
 func worded(text string) string {
 	text = goOption.ReplaceAllStringFunc(text, func(name string) string {
 		return strings.ToLower(name[len(name)-1:])
@@ -119,7 +118,7 @@ func deadline() *problem {
 	return p
 }
 
-// refused is an operation that the state of its run does not allow. The input was judged before.
+// refused turns core's validation error into 409: the input was already checked, so the run's state is the reason.
 func refused(err error) error {
 	if runlane.CodeOf(err) != runlane.ErrValidationFailed {
 		return err
@@ -140,18 +139,15 @@ func refusal(status int, code, detail, hint string) *problem {
 	}
 }
 
-// badInput is a fault of the request.
 func badInput(detail, hint string) error {
 	return refusal(http.StatusBadRequest, string(runlane.ErrValidationFailed), detail, hint)
 }
 
-// Error makes a problem an error of the functions behind the routes.
 func (p *problem) Error() string { return p.Detail }
 
-// write answers with the problem.
 func (p *problem) write(w http.ResponseWriter) {
 	text, err := json.Marshal(p)
-	if err != nil { // texts and numbers always encode
+	if err != nil { // cannot happen: texts and numbers always encode
 		http.Error(w, http.StatusText(p.Status), p.Status)
 		return
 	}
@@ -161,10 +157,10 @@ func (p *problem) write(w http.ResponseWriter) {
 		h.Set("Retry-After", strconv.Itoa(p.retryAfter))
 	}
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(text) // a caller that is gone needs no answer
+	_, _ = w.Write(text) // nobody to report to: the caller is gone
 }
 
-// fail answers with an error, and logs it where it is one of the server or of what is behind it.
+// fail answers with an error, and logs it if the server or something behind it is at fault.
 func (a *api) fail(ctx context.Context, w http.ResponseWriter, operation string, err error) {
 	p := problemOf(err)
 	if p.Status >= http.StatusInternalServerError && p.Status != http.StatusNotImplemented && p.Code != codeDeadline {

@@ -19,47 +19,44 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// operation is a line of the table: a method and a path, who may call it, what it reads and what it answers.
 type operation struct {
 	method, path string
 	scope        Scope
-	also         Scope  // a second one that the caller needs, "" for none
+	also         Scope  // a second required scope; "" means none
 	name         string // like "getRun", unique
 	group        string
 	summary      string
 	text         string
 	answers      []answer
-	limit        int64 // of the body; 0 means MaxBody
-	takesKey     bool  // the header Idempotency-Key
-	tagged       bool  // answers have an ETag, and judge If-None-Match
-	streams      bool  // the answer ends when it ends, not with the request's time
+	limit        int64 // of the body in bytes; 0 means MaxBody
+	takesKey     bool  // reads the header Idempotency-Key
+	tagged       bool  // answers have an ETag and obey If-None-Match
+	streams      bool  // has no time limit
 
 	reads reflect.Type
 	in    *input
 	run   func(ctx context.Context, c *call) (*reply, error)
 }
 
-// answer is one kind of success.
 type answer struct {
 	status int
-	kind   string // of docs/json.md; "" for bytes as they are
+	kind   string // of docs/json.md; "" for raw bytes
 	of     reflect.Type
-	list   bool   // a page of them
-	media  string // of bytes as they are; "" means application/json
+	list   bool   // a page of objects
+	media  string // of raw bytes; "" means application/json
 	text   string
 }
 
-// call is one request.
 type call struct {
 	*api
 	by Access
 	r  *http.Request
 	w  http.ResponseWriter
 
-	claimed runlane.RunID // the run of the claim that the request goes on with
+	claimed runlane.RunID // the run of the claim in the request
 }
 
-// reply is what a function answers: an object, a page of objects, or bytes.
+// reply is the result of an operation: an object, a page of objects, or raw bytes.
 type reply struct {
 	status   int // 0 means 200
 	kind     string
@@ -69,16 +66,15 @@ type reply struct {
 	next     runlane.Cursor
 	raw      []byte
 	media    string // of raw; "" means application/json
-	sequence int64  // of the run: its ETag; 0 for what is of no single run
-	run      string // the id of the run that was made or changed, for the audit
-	flow     string // the id of the flow, as well
-	made     bool   // run is new: it has a Location
-	streamed bool   // everything was written
+	sequence int64  // of the run, for its ETag; 0 if the answer is not about one run
+	run      string // ID of the created or changed run, for the audit log
+	flow     string // ID of the flow, for the audit log
+	made     bool   // the run is new: send a Location
+	streamed bool   // everything was already written
 }
 
 func object(kind string, value any) *reply { return &reply{kind: kind, value: value} }
 
-// pageOf is a page of objects of one kind.
 func pageOf[T any](kind string, items []T, next runlane.Cursor, show func(*T) any) *reply {
 	r := &reply{kind: kind, page: true, next: next, items: make([]any, len(items))}
 	for i := range items {
@@ -89,7 +85,7 @@ func pageOf[T any](kind string, items []T, next runlane.Cursor, show func(*T) an
 
 func asItIs[T any](v *T) any { return v }
 
-// serve joins a line of the table with its function, which takes what it reads as a struct.
+// serve adds the function of a route. The function takes its input as a struct.
 func serve[In any](o operation, do func(ctx context.Context, c *call, in *In) (*reply, error)) operation {
 	if o.limit == 0 {
 		o.limit = MaxBody
@@ -107,7 +103,6 @@ func serve[In any](o operation, do func(ctx context.Context, c *call, in *In) (*
 	return o
 }
 
-// scopes are those that the caller needs.
 func (o *operation) scopes() (scopes []Scope) {
 	for _, scope := range []Scope{o.scope, o.also} {
 		if scope != "" {
@@ -117,7 +112,6 @@ func (o *operation) scopes() (scopes []Scope) {
 	return scopes
 }
 
-// handler serves one line of the table.
 func (a *api) handler(o *operation) http.Handler {
 	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		w, began := &watched{ResponseWriter: out, status: http.StatusOK}, time.Now()
@@ -132,11 +126,11 @@ func (a *api) handler(o *operation) http.Handler {
 				return
 			}
 		}
-		if err := o.headers(r); err != nil {
+		if err := o.checkHeaders(r); err != nil {
 			a.fail(r.Context(), w, o.name, err)
 			return
 		}
-		ctx, cancel, err := o.bounded(r.Context(), r.Header.Get("Request-Timeout"))
+		ctx, cancel, err := o.withTimeout(r.Context(), r.Header.Get("Request-Timeout"))
 		if err != nil {
 			a.fail(r.Context(), w, o.name, err)
 			return
@@ -156,23 +150,21 @@ func (a *api) handler(o *operation) http.Handler {
 	})
 }
 
-// watched remembers the status of an answer.
 type watched struct {
 	http.ResponseWriter
 
 	status int
 }
 
-// WriteHeader implements http.ResponseWriter.
 func (w *watched) WriteHeader(status int) {
 	w.status = status
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap lets http.ResponseController find what the writer can.
+// Unwrap gives http.ResponseController access to the wrapped writer.
 func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// hides reports that a caller sees no payloads.
+// hides reports whether payloads are hidden from a caller.
 func (a *api) hides(by *Access) bool { return a.hidden || !by.has(ScopePayloads) }
 
 func (by *Access) has(scope Scope) bool {
@@ -184,8 +176,8 @@ func (by *Access) has(scope Scope) bool {
 	return false
 }
 
-// headers refuses conditions that the operation would not judge: who sends one relies on it.
-func (o *operation) headers(r *http.Request) error {
+// checkHeaders refuses conditions that the operation does not check, since a caller that sends one relies on it.
+func (o *operation) checkHeaders(r *http.Request) error {
 	if r.Header.Get("If-Match") != "" {
 		return badInput(
 			"If-Match is not judged here",
@@ -201,13 +193,13 @@ func (o *operation) headers(r *http.Request) error {
 	return nil
 }
 
-// bounded gives the request its time: that of Request-Timeout, up to MaxTimeout.
-func (o *operation) bounded(ctx context.Context, asked string) (context.Context, context.CancelFunc, error) {
+// withTimeout limits the request's time to Request-Timeout, at most MaxTimeout.
+func (o *operation) withTimeout(ctx context.Context, asked string) (context.Context, context.CancelFunc, error) {
 	limit := DefaultTimeout
 	if asked != "" {
 		d, err := runlane.ParseDuration(asked)
 		if err != nil || d <= 0 {
-			return nil, nil, badInput("the header Request-Timeout is no duration", "write it like 5s")
+			return nil, nil, badInput("the header Request-Timeout is not a duration", "write it like 5s")
 		}
 		limit = min(d, MaxTimeout)
 	}
@@ -219,8 +211,7 @@ func (o *operation) bounded(ctx context.Context, asked string) (context.Context,
 	return ctx, cancel, nil
 }
 
-// audit writes a line for each change that was tried, also by a caller without its scope: who, what, to which run, flow
-// or schedule, and the outcome. What only reads has none.
+// audit logs each attempted change, even without the scope: caller, operation, run, flow or schedule, and outcome.
 func (c *call) audit(ctx context.Context, o *operation, answered *reply, err error) {
 	if o.scope != ScopeTrigger && o.scope != ScopeOperate && o.scope != ScopeWork {
 		return
@@ -240,7 +231,7 @@ func (c *call) audit(ctx context.Context, o *operation, answered *reply, err err
 	c.logger.LogAttrs(ctx, level, "runlane: a change by HTTP", attrs...)
 }
 
-// subject is what a change is about: what the address or the claim names, however it ended, and what the answer adds.
+// subject returns the IDs that a change is about, from the path, the claim and the answer.
 func (c *call) subject(answered *reply) (attrs []slog.Attr) {
 	if answered == nil {
 		answered = &reply{}
@@ -265,7 +256,7 @@ func (c *call) subject(answered *reply) (attrs []slog.Attr) {
 	return append(attrs, slog.String(key, answered.run))
 }
 
-// nameOf is an id in the address. One that is too long to be one is cut.
+// nameOf returns an ID from the path, truncated if it is too long to be valid.
 func nameOf(r *http.Request, part string) string {
 	id := r.PathValue(part)
 	if len(id) > runlane.MaxIDBytes {
@@ -274,7 +265,6 @@ func nameOf(r *http.Request, part string) string {
 	return id
 }
 
-// answer writes a reply.
 func (a *api) answer(w http.ResponseWriter, r *http.Request, o *operation, answered *reply) error {
 	if answered.streamed {
 		return nil
@@ -303,8 +293,7 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, o *operation, answe
 	return nil
 }
 
-// tag is the ETag of an answer: the sequence of its run, or a hash of what has none. It is weak: an answer may be
-// compressed or not.
+// tag returns the ETag of an answer: its run's sequence, or a hash. It is weak, since the answer may be compressed.
 func (r *reply) tag(o *operation, body []byte) string {
 	switch {
 	case r.sequence > 0:
@@ -329,7 +318,6 @@ func matches(given []string, tag string) bool {
 	return false
 }
 
-// body is the reply as bytes.
 func (r *reply) body() ([]byte, error) {
 	switch {
 	case r.raw != nil:
@@ -359,10 +347,10 @@ func (r *reply) body() ([]byte, error) {
 	return append(text, '}'), nil
 }
 
-// toAnswer is what is left of a request's time after a wait.
+// toAnswer is reserved of a request's time to answer after a wait.
 const toAnswer = 100 * time.Millisecond
 
-// until is the end of a wait: that of the request, less the time to answer in.
+// until limits a wait so that toAnswer is left of the request's time.
 func until(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
 	if end, ok := ctx.Deadline(); ok {
 		wait = min(wait, time.Until(end)-toAnswer)

@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// operations is the table of routes: each is served, described in openapi.json, and called by a test with each kind of
+// operations is the table of routes. Each route is served, described in openapi.json, and tested with each kind of
 // fault.
 func operations() []operation {
 	all := append(runOperations(), bodyOperations()...)
@@ -31,7 +31,7 @@ func many[T any](kind string) []answer {
 	return []answer{{status: http.StatusOK, kind: kind, of: reflect.TypeFor[T](), list: true}}
 }
 
-// madeOrFound are the answers of what makes a run, or finds the one that was made before.
+// madeOrFound are the answers of an operation that creates a run or finds an existing one.
 func madeOrFound[T any](kind string) []answer {
 	return []answer{
 		{status: http.StatusCreated, kind: kind, of: reflect.TypeFor[T](), text: "the run was made"},
@@ -39,7 +39,6 @@ func madeOrFound[T any](kind string) []answer {
 	}
 }
 
-// asBytes is an answer that the application wrote.
 func asBytes() []answer {
 	return []answer{{status: http.StatusOK, text: "JSON, byte by byte as it was given"}}
 }
@@ -136,8 +135,7 @@ func runOperations() []operation {
 	}
 }
 
-// changesRun is the line of an operation on one run.
-func changesRun(verb, name, summary, text string, repeats bool, one changeOne) operation {
+func changeRoute(verb, name, summary, text string, repeats bool, one changeOne) operation {
 	answers := ok[shown.Change]("change")
 	if repeats {
 		answers = madeOrFound[shown.Change]("change")
@@ -151,22 +149,22 @@ func changesRun(verb, name, summary, text string, repeats bool, one changeOne) o
 		summary: summary,
 		text:    text,
 		answers: answers,
-	}, changing(one))
+	}, changeHandler(one))
 }
 
 const askTwice = " Asking twice makes one run: to repeat once more, repeat the run that was made."
 
 func changeOperations() []operation {
 	return []operation{
-		changesRun("cancel", "cancelRun", "Stop a run",
+		changeRoute("cancel", "cancelRun", "Stop a run",
 			"A waiting run ends at once. A running one is asked to stop: its worker ends the handler's "+
 				"context.", false, cancelRun),
-		changesRun("resume", "resumeRun", "Let a waiting run go on now",
+		changeRoute("resume", "resumeRun", "Let a waiting run go on now",
 			"What is left of a delay, of the backoff of a retry, or of a release is skipped.", false, resumeRun),
-		changesRun("retry", "retryRun", "Repeat a failed run, as a new run",
+		changeRoute("retry", "retryRun", "Repeat a failed run, as a new run",
 			"The new run has the task's whole retry budget, takes over the idempotency key, and names the old one as "+
 				"its source."+askTwice, true, repeatRun(runlane.SourceManualRetry)),
-		changesRun("rerun", "rerunRun", "Repeat a finished run, as a new run",
+		changeRoute("rerun", "rerunRun", "Repeat a finished run, as a new run",
 			"The new run has the payload of the old one and names it as its source."+
 				askTwice, true, repeatRun(runlane.SourceRerun)),
 		serve(operation{
@@ -188,7 +186,7 @@ func changeOperations() []operation {
 			summary: "Ask for a fresh wakeup of a run",
 			text:    "Correct the cause first: the list shows it.",
 			answers: ok[shown.Change]("change"),
-		}, changing(requeueRun)),
+		}, changeHandler(requeueRun)),
 		serve(operation{
 			method:  "POST",
 			path:    "/v1/keys/find",
@@ -213,8 +211,7 @@ func changeOperations() []operation {
 	}
 }
 
-// inAll is the line of an operation on many runs.
-func inAll(
+func bulkRoute(
 	verb, name, summary string, all func(context.Context, *core.Runtime, *core.BulkOptions) (*core.BulkResult, error),
 ) operation {
 	return serve(operation{
@@ -227,16 +224,16 @@ func inAll(
 		text: "A filter is required, or all. Count with dryRun first. Call again with the same body and after = " +
 			"next until there is no next: what was done is not done twice.",
 		answers: ok[bulkOutcome]("bulk"),
-	}, inBulk(verb, all))
+	}, bulkHandler(verb, all))
 }
 
 func bulkOperations() []operation {
 	return []operation{
-		inAll("cancel", "cancelAll", "Stop runs", cancelAll),
-		inAll("resume", "resumeAll", "Let waiting runs go on now", resumeAll),
-		inAll("retry", "retryAll", "Repeat failed runs, as new runs", retryAll),
-		inAll("rerun", "rerunAll", "Repeat finished runs, as new runs", rerunAll),
-		inAll("requeue", "requeueAll", "Ask for fresh wakeups of runs whose wakeups were given up", requeueAll),
+		bulkRoute("cancel", "cancelAll", "Stop runs", cancelAll),
+		bulkRoute("resume", "resumeAll", "Let waiting runs go on now", resumeAll),
+		bulkRoute("retry", "retryAll", "Repeat failed runs, as new runs", retryAll),
+		bulkRoute("rerun", "rerunAll", "Repeat finished runs, as new runs", rerunAll),
+		bulkRoute("requeue", "requeueAll", "Ask for fresh wakeups of runs whose wakeups were given up", requeueAll),
 		serve(operation{
 			method:  "POST",
 			path:    "/v1/bulk/prune",
@@ -298,7 +295,7 @@ func scheduleOperations() []operation {
 			group:   "Schedules",
 			summary: "Stop a schedule from firing, in every process",
 			answers: ok[core.ScheduleState]("schedule"),
-		}, switching((*core.Schedules).Pause)),
+		}, switchHandler((*core.Schedules).Pause)),
 		serve(operation{
 			method:  "POST",
 			path:    "/v1/schedules/{schedule}/resume",
@@ -308,7 +305,7 @@ func scheduleOperations() []operation {
 			summary: "Let a paused schedule fire again",
 			text:    "What came due meanwhile is skipped.",
 			answers: ok[core.ScheduleState]("schedule"),
-		}, switching((*core.Schedules).Resume)),
+		}, switchHandler((*core.Schedules).Resume)),
 		serve(operation{
 			method:  "POST",
 			path:    "/v1/schedules/{schedule}/trigger",
@@ -322,7 +319,7 @@ func scheduleOperations() []operation {
 	}
 }
 
-// fixedOperations are those whose places do not depend on the version of the API.
+// fixedOperations are the routes outside /v1.
 func fixedOperations() []operation {
 	return []operation{
 		serve(operation{

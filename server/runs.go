@@ -14,7 +14,7 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// filter is the one syntax by which requests select runs; in bodies it is filterBody.
+// filter selects runs by query parameters; filterBody does so in bodies.
 type filter struct {
 	Queue    runlane.QueueName  `query:"queue" doc:"runs of this queue"`
 	Schedule runlane.ScheduleID `query:"schedule" doc:"runs that this schedule made"`
@@ -35,13 +35,11 @@ func (f *filter) built() core.RunFilter {
 	}
 }
 
-// paging is how lists go on.
 type paging struct {
 	After runlane.Cursor `query:"after" doc:"the field next of the page before, with the same filter"`
 	Limit int            `query:"limit" min:"1" max:"500" doc:"how many; 50 unless given"`
 }
 
-// oneRun names a run.
 type oneRun struct {
 	Run runlane.RunID `path:"run" doc:"the id of the run"`
 }
@@ -51,7 +49,7 @@ type listInput struct {
 	paging
 }
 
-// emptyPages bounds how many pages without a match are read for one answer: many clients take an empty one for the end.
+// emptyPages limits the empty pages skipped for one answer, since many clients take an empty page for the end.
 const emptyPages = 10
 
 func listRuns(ctx context.Context, c *call, in *listInput) (*reply, error) {
@@ -102,7 +100,7 @@ func (c *call) shownRun(run *runlane.Run) *reply {
 	return &reply{kind: "run", value: seen, sequence: run.EventSequence}
 }
 
-// bodyOperations answer with what an application wrote.
+// bodyOperations answer with bytes that the application wrote.
 func bodyOperations() []operation {
 	return []operation{
 		serve(operation{
@@ -142,7 +140,6 @@ func getOutput(ctx context.Context, c *call, in *oneRun) (*reply, error) {
 	})
 }
 
-// bytesOf answers with what the application wrote, byte by byte.
 func (c *call) bytesOf(
 	ctx context.Context, id runlane.RunID, what string, fault func(*runlane.Run) error, body func(*runlane.Run) []byte,
 ) (*reply, error) {
@@ -234,7 +231,7 @@ type keyInput struct {
 	Body keyBody `body:"json" required:"true"`
 }
 
-// findKey takes the key in the body: keys are often personal data, and addresses are logged on their way.
+// findKey takes the key in the body: keys are often personal data, and proxies log URLs.
 func findKey(ctx context.Context, c *call, in *keyInput) (*reply, error) {
 	find, key := c.rt.Runs().FindCurrent, in.Body.Idempotency
 	if in.Body.Singleton != "" {
@@ -269,7 +266,6 @@ func resetKey(ctx context.Context, c *call, in *freeInput) (*reply, error) {
 	return object("key.reset", shown.KeyReset{Task: in.Body.Task.ID, Key: in.Body.Key}), nil
 }
 
-// nothing is what a route without parameters reads.
 type nothing struct{}
 
 func listTasks(ctx context.Context, c *call, _ *nothing) (*reply, error) {
@@ -284,7 +280,7 @@ type oneTask struct {
 	Task runlane.TaskID `path:"task" doc:"the name of the task"`
 }
 
-// getTask shows also the schema, which may be long, of the task.
+// getTask also shows the schema of the task, which may be long.
 func getTask(ctx context.Context, c *call, in *oneTask) (*reply, error) {
 	tasks, err := c.rt.Tasks().List(ctx)
 	if err != nil {
@@ -317,7 +313,7 @@ func queueStats(ctx context.Context, c *call, in *queueInput) (*reply, error) {
 	if stats == nil {
 		return nil, err
 	}
-	// An error that comes with stats is of a transport that does not answer: its counts are -1 then.
+	// An error with stats comes from a transport that does not answer; its counts are then -1.
 	states, err := c.rt.Queues().InUse(ctx)
 	if err != nil {
 		return nil, err
@@ -358,5 +354,4 @@ func tick(ctx context.Context, c *call, _ *nothing) (*reply, error) {
 	return object("tick", shown.TickOf(result)), nil
 }
 
-// pathEscape writes an id as one segment of a path.
 func pathEscape(id string) string { return url.PathEscape(id) }

@@ -13,7 +13,6 @@ import (
 
 func spanOf(s span) time.Duration { return time.Duration(s) }
 
-// oneSchedule names a schedule.
 type oneSchedule struct {
 	Schedule runlane.ScheduleID `path:"schedule" doc:"the id of the schedule"`
 }
@@ -47,7 +46,6 @@ type nextInput struct {
 	Count int `query:"count" min:"1" max:"1000" doc:"how many times; 5 unless given"`
 }
 
-// defaultFires is how many times of a schedule are shown.
 const defaultFires = 5
 
 func nextFires(_ context.Context, c *call, in *nextInput) (*reply, error) {
@@ -76,14 +74,13 @@ func listOccurrences(ctx context.Context, c *call, in *occurrencesInput) (*reply
 	}
 	if len(found) == 0 {
 		if _, err := c.rt.Schedules().Get(ctx, in.Schedule); err != nil {
-			return nil, err // there may be none of the name
+			return nil, err // the schedule may not exist
 		}
 	}
 	return pageOf("occurrence", found, "", asItIs), nil
 }
 
-// switching pauses or resumes a schedule.
-func switching(
+func switchHandler(
 	change func(*core.Schedules, context.Context, runlane.ScheduleID, *core.ChangeOptions) error,
 ) func(context.Context, *call, *scheduleChangeInput) (*reply, error) {
 	return func(ctx context.Context, c *call, in *scheduleChangeInput) (*reply, error) {

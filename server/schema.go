@@ -14,16 +14,18 @@ import (
 )
 
 const (
-	// schemaAddress is where a schema stands to its references. Nothing is read from there.
+	// schemaAddress is the base URL of a schema's references. It is never loaded.
 	schemaAddress = "https://schema.invalid/"
-	// maxPlaced is how large a payload may be so that a fault in it is placed: each of its faults is a value then.
+	// maxPlaced is the largest payload whose errors name the failing part of the schema, which collects every fault in
+	// memory.
 	maxPlaced = 64 << 10
-	// maxDigits and maxExponent bound the numbers that are judged: they are exact, so that larger ones need long.
+	// maxDigits and maxExponent limit the numbers in payloads and schemas: they are compared exactly, and larger ones
+	// take long.
 	maxDigits   = 1000
 	maxExponent = 400
 )
 
-// schemaCheck judges payloads by a schema. Numbers are exact.
+// schemaCheck returns a function that checks payloads by a schema. Numbers are exact.
 func schemaCheck(text json.RawMessage) (func(json.RawMessage) error, error) {
 	root, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
@@ -42,7 +44,7 @@ func schemaCheck(text json.RawMessage) (func(json.RawMessage) error, error) {
 	}
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(dialect.draft)
-	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // no other document is read
+	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // loads no other document
 	if err := compiler.AddResource(schemaAddress, root); err != nil {
 		return nil, err
 	}
@@ -54,7 +56,7 @@ func schemaCheck(text json.RawMessage) (func(json.RawMessage) error, error) {
 		return nil, err
 	}
 	deepest := l.depthOf()
-	unlike := &jsonschema.Schema{Not: schema, DraftVersion: schema.DraftVersion} // which keeps nothing of each fault
+	unlike := &jsonschema.Schema{Not: schema, DraftVersion: schema.DraftVersion} // does not collect faults
 	return func(payload json.RawMessage) error {
 		if deepest > 0 && nesting(payload) > deepest {
 			return fmt.Errorf("it is nested more than %d deep, and its schema judges a value in several ways", deepest)
@@ -62,11 +64,11 @@ func schemaCheck(text json.RawMessage) (func(json.RawMessage) error, error) {
 		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(payload))
 		switch {
 		case err != nil:
-			return errors.New("it is no JSON")
+			return errors.New("it is not JSON")
 		case !numbersFit(value):
 			return errNumber
 		case unlike.Validate(value) != nil:
-			return nil //nolint:nilerr // what the opposite refuses fits
+			return nil //nolint:nilerr // an error of the negation means that the payload is valid
 		case len(payload) > maxPlaced:
 			return errors.New("its schema says otherwise")
 		default:
@@ -77,7 +79,7 @@ func schemaCheck(text json.RawMessage) (func(json.RawMessage) error, error) {
 
 var errNumber = fmt.Errorf("it has a number of more than %d digits, or beyond 1e%d", maxDigits, maxExponent)
 
-// numbersFit reports whether all numbers of a value can be judged in a short time.
+// numbersFit reports whether all numbers of a value are small enough to compare quickly.
 func numbersFit(value any) bool {
 	switch value := value.(type) {
 	case json.Number:
@@ -96,7 +98,7 @@ func numbersFit(value any) bool {
 	return true
 }
 
-// schemaPlace is the part of the schema that a fault is about. The rest of its text quotes the payload.
+// schemaPlace returns the part of the schema that refused the payload. The rest of the error quotes the payload.
 func schemaPlace(err error) string {
 	fault, ok := errors.AsType[*jsonschema.ValidationError](err)
 	if !ok {
@@ -109,7 +111,7 @@ func schemaPlace(err error) string {
 	return place
 }
 
-// firstFault is the one without causes whose part of the schema comes first, so that it is always the same.
+// firstFault returns the fault without causes that comes first in the schema, so that the result is always the same.
 func firstFault(fault *jsonschema.ValidationError) *jsonschema.ValidationError {
 	if len(fault.Causes) == 0 {
 		return fault
@@ -123,7 +125,6 @@ func firstFault(fault *jsonschema.ValidationError) *jsonschema.ValidationError {
 	return first
 }
 
-// schemaFault says what is wrong with a schema in one line.
 func schemaFault(err error) error {
 	unsound, ok := errors.AsType[*jsonschema.SchemaValidationError](err)
 	if !ok {
@@ -135,10 +136,10 @@ func schemaFault(err error) error {
 	return unsound.Err
 }
 
-// loops finds schemas that apply themselves to the same value, by whatever way: judging by one never ends.
+// loops finds schemas that apply themselves, directly or through others, to the same value. Validation would never end.
 type loops struct {
 	root any
-	seen map[string]bool // pointers: true while they are on the way, false once they are known to end
+	seen map[string]bool // by pointer: true while visiting, false once known to end
 }
 
 var (
@@ -147,12 +148,11 @@ var (
 	errRefer = errors.New(`"$ref" is for "#" and "#/…" here, and "$dynamicRef" for nothing`)
 )
 
-// findIn begins at every part.
 func (l *loops) findIn(at string, part any) error {
 	switch part := part.(type) {
 	case map[string]any:
 		if _, named := part["$id"].(string); named && at != "" {
-			return errID // its "#" would be itself, which lookUp does not know
+			return errID // its "#" would mean itself, which lookUp does not support
 		}
 		if err := l.follow(at); err != nil {
 			return err
@@ -172,7 +172,7 @@ func (l *loops) findIn(at string, part any) error {
 	return nil
 }
 
-// follow goes from a part to those that judge the same value.
+// follow visits the parts that apply to the same value as this one.
 func (l *loops) follow(at string) error {
 	if onTheWay, seen := l.seen[at]; seen {
 		if onTheWay {
@@ -206,7 +206,7 @@ func (l *loops) follow(at string) error {
 	return nil
 }
 
-// localRef is the pointer of a "$ref" within its document.
+// localRef returns the pointer of a "$ref" within the same document.
 func localRef(reference any) (pointer string, ok bool) {
 	text, _ := reference.(string)
 	to, local := strings.CutPrefix(text, "#")
@@ -214,7 +214,7 @@ func localRef(reference any) (pointer string, ok bool) {
 	return plain, local && err == nil && (plain == "" || plain[0] == '/')
 }
 
-// apply goes on into the keywords that judge the value that their schema judges.
+// apply follows a keyword if its schemas apply to the same value.
 func (l *loops) apply(at, keyword string, inner any) error {
 	switch inner := inner.(type) {
 	case map[string]any:
@@ -240,7 +240,6 @@ func (l *loops) apply(at, keyword string, inner any) error {
 	return nil
 }
 
-// lookUp finds a part by its pointer.
 func (l *loops) lookUp(pointer string) any {
 	part := l.root
 	for name := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {

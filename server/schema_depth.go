@@ -8,12 +8,11 @@ import (
 	"strconv"
 )
 
-// maxJudged bounds how often the deepest value of a payload is judged.
+// maxJudged limits how often the deepest value of a payload is checked.
 const maxJudged = 100_000
 
-// A schema that contains itself judges each level of a payload by itself. Where it does so in several ways for one
-// value, as in two branches of anyOf, the deepest value is judged as often as the ways multiply: twice more with each
-// level. depthOf is how deep payloads may be nested then; 0 for a schema that judges each value but once a level.
+// depthOf returns the deepest allowed nesting of payloads; 0 means no limit. If a recursive schema applies itself to
+// one value in several ways, such as two branches of anyOf, the checks of the deepest value multiply with each level.
 func (l *loops) depthOf() int {
 	ways := 1
 	for at, component := range l.components() {
@@ -34,22 +33,21 @@ func (l *loops) depthOf() int {
 	return max(3, int(math.Log(maxJudged)/math.Log(float64(ways))))
 }
 
-// edge leads from a part of a schema to one that judges the same value, or a part of it.
+// edge leads from a part of a schema to a part that checks the same value, or a value in it.
 type edge struct {
 	to    string   // a pointer
-	types []string // of the values that it judges; nil for any
-	inner bool     // it judges what the value has in it
-	some  bool     // of inner: whatever fits, also what other keywords judge
+	types []string // of the values that it checks; nil means any
+	inner bool     // it checks values inside the value
+	some  bool     // if inner: it may check values that other keywords check too
 }
 
-// meets reports whether two edges of one part may judge the same value.
+// meets reports whether two edges of one part may check the same value.
 func (e *edge) meets(o *edge) bool {
 	sameType := e.types == nil || o.types == nil ||
 		slices.ContainsFunc(e.types, func(t string) bool { return slices.Contains(o.types, t) })
 	return sameType && (!e.inner || !o.inner || e.some || o.some)
 }
 
-// edgesOf are the ways from a part.
 func (l *loops) edgesOf(at string) (found []edge) {
 	part, ok := l.lookUp(at).(map[string]any)
 	if !ok {
@@ -109,7 +107,7 @@ func (l *loops) edgesOf(at string) (found []edge) {
 	return found
 }
 
-// typesOf are the types of values that a part takes, as it or what it refers to says; nil for any.
+// typesOf returns the types of values that a part accepts, following its reference; nil means any.
 func (l *loops) typesOf(at string, followed int) (types []string) {
 	part, _ := l.lookUp(at).(map[string]any)
 	switch said := part["type"].(type) {
@@ -134,7 +132,7 @@ func (l *loops) typesOf(at string, followed int) (types []string) {
 	return types
 }
 
-// components are, for each part that contains itself, the parts of the schema that contain it and that it contains.
+// components maps each recursive part to its strongly connected component (Tarjan's algorithm).
 func (l *loops) components() map[string]map[string]bool {
 	found := map[string]map[string]bool{}
 	number, low := map[string]int{}, map[string]int{}
@@ -177,7 +175,6 @@ func (l *loops) components() map[string]map[string]bool {
 	return found
 }
 
-// nesting is how deep the arrays and objects of a JSON value are.
 func nesting(value []byte) int {
 	decoder := json.NewDecoder(bytes.NewReader(value))
 	deepest, depth := 0, 0

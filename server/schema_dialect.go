@@ -9,7 +9,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// dialect is a draft of JSON Schema, and the keywords of other drafts that would judge nothing in it.
+// dialect is a draft of JSON Schema. foreign are keywords of other drafts, which this one ignores.
 type dialect struct {
 	name    string
 	draft   *jsonschema.Draft
@@ -26,7 +26,7 @@ var dialects = map[string]*dialect{
 	}},
 }
 
-// dialectOf is the dialect that a schema names; draft 2020-12 where it names none.
+// dialectOf returns the dialect that a schema names, by default draft 2020-12.
 func dialectOf(root any) (*dialect, error) {
 	named := "https://json-schema.org/draft/2020-12/schema"
 	if whole, ok := root.(map[string]any); ok {
@@ -41,13 +41,13 @@ func dialectOf(root any) (*dialect, error) {
 	return nil, fmt.Errorf("its dialect %q is not known here: $schema is for drafts 2020-12 and 7", clip(named))
 }
 
-// ranges are the keywords of which the first may not be more than the second.
+// ranges are pairs of keywords of which the first may not exceed the second.
 var ranges = [][2]string{
 	{"minContains", "maxContains"}, {"minItems", "maxItems"}, {"minLength", "maxLength"},
 	{"minProperties", "maxProperties"}, {"minimum", "maximum"},
 }
 
-// judge refuses a schema, which is one of its dialect, with a part that judges nothing, or that no value fits.
+// judge refuses a valid schema with a part that checks nothing, or that no value can satisfy.
 func (d *dialect) judge(schema any) error {
 	part, ok := schema.(map[string]any)
 	if !ok {
@@ -55,7 +55,7 @@ func (d *dialect) judge(schema any) error {
 	}
 	for _, keyword := range d.foreign {
 		if _, there := part[keyword]; there {
-			return fmt.Errorf("%q is no keyword of its dialect, %s: name another with $schema", keyword, d.name)
+			return fmt.Errorf("%q is not a keyword of its dialect, %s: name another with $schema", keyword, d.name)
 		}
 	}
 	for _, r := range ranges {
@@ -71,7 +71,6 @@ func (d *dialect) judge(schema any) error {
 	return nil
 }
 
-// within judges the schemas that the value of a keyword has.
 func (d *dialect) within(keyword string, value any) error {
 	switch keyword {
 	case "additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not",

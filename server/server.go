@@ -14,58 +14,54 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// Options of [New] and [Serve]. The zero value serves callers on this machine only: those that come over loopback, with
-// the name of loopback as their host, and with no sign of a proxy. nil means the zero value.
+// Options of [New] and [Serve]. The zero value serves only this machine: requests over loopback, for a loopback host,
+// without headers of a proxy. nil means the zero value.
 type Options struct {
-	// Access says who calls and what they may do; it is called for every request but those of health, by many at once.
-	// nil means all scopes for callers on this machine, see above. [TokenAccess] and [ProxyAccess] make others.
+	// Access authenticates every request except health checks; it is called concurrently. nil gives callers on this
+	// machine all scopes. See [TokenAccess] and [ProxyAccess].
 	Access func(*http.Request) (Access, error)
-	// HidePayloads leaves payloads and outputs of runs, and results of their steps, out of every answer, whatever
-	// [ScopePayloads] allows. A route of nothing else is then refused with 403.
+	// HidePayloads removes payloads, outputs and results of steps from every answer, whatever [ScopePayloads] allows.
+	// Routes for nothing but these answer 403.
 	HidePayloads bool
-	// Hosts are the names, without ports, that requests may have as their host, which keeps out pages that make their
-	// own name lead here. nil means those of loopback where Access is nil, and else any.
+	// Hosts are the host names, without ports, that requests may use, against DNS rebinding. nil means loopback names
+	// if Access is nil, otherwise any.
 	Hosts []string
-	// Logger gets a line for each change, with the actor, and for each request that failed here. nil means
-	// slog.Default().
+	// Logger logs each change with its actor, and each request that failed here. nil means slog.Default().
 	Logger *slog.Logger
-	// Metrics is shown at /metrics, and counts the requests. nil means that these alone are counted, beside the state
-	// of the queues.
+	// Metrics counts requests and is shown at /metrics. nil means that /metrics shows only requests and the state of
+	// the queues.
 	Metrics *Metrics
-	// Mounts are more handlers, by paths like "/mcp", which get the requests to exactly that path. What holds for every
-	// request holds for theirs: host, origin and a caller whom Access knows. Scopes they get from the handler that is
-	// given to each, which is the one that New returns: they call it in the name of their caller, with the headers and
-	// the address of the request. Such a path cannot be one of the server's.
+	// Mounts adds handlers by exact path, such as "/mcp". Host, origin and authentication are checked for them, too,
+	// but not scopes. Each is built with the handler that New returns, and calls the API through it with its caller's
+	// headers and address. The server's own paths cannot be mounted.
 	Mounts map[string]func(api http.Handler) http.Handler
-	// Prefix is where the handler is mounted, like "/runlane". "" means at the root.
+	// Prefix is the path where the handler is mounted, like "/runlane". "" means the root.
 	Prefix string
-	// Root answers the paths that the server does not have, without the prefix: a console. What is below /v1 and the
-	// server's other paths is none of its, nor what asks for JSON or sends something as no browser does: such a caller
-	// gets a problem. What comes from
-	// another site does not reach it, but for links that a person follows. Each request has a [Visit], also one whose
-	// caller is not known, and a context that ends after MaxTimeout. nil means none: 404.
+	// Root serves paths that the server does not have, with the prefix removed: a console. It never gets /v1 and the
+	// server's other paths, requests for JSON, or changes without a browser's headers; those get problems. From other
+	// sites only followed links reach it. Each request has a [Visit], even for unknown callers, and a context of
+	// MaxTimeout. nil means 404.
 	Root http.Handler
 }
 
-// Limits of requests and answers. They are no options: each is far above what the API needs.
+// Limits of requests and answers. They are constant, since each is far above the need.
 const (
-	// MaxBody bounds the body of a request in bytes, except for triggers.
+	// MaxBody limits the body of a request in bytes, except for triggers.
 	MaxBody = 64 << 10
-	// MaxTriggerBody bounds the body of a trigger: a payload, and what stands beside it.
+	// MaxTriggerBody limits the body of a trigger: the payload and everything else.
 	MaxTriggerBody = runlane.MaxPayloadBytes + 1<<20
-	// MaxBatchBody bounds the body of a batch of triggers.
+	// MaxBatchBody limits the body of a batch of triggers.
 	MaxBatchBody = 32 << 20
-	// MaxBatch is how many runs one batch makes.
+	// MaxBatch limits the runs of one batch.
 	MaxBatch = 10_000
-	// DefaultTimeout is how long a request may take that has no header Request-Timeout.
+	// DefaultTimeout limits a request without the header Request-Timeout.
 	DefaultTimeout = 30 * time.Second
-	// MaxTimeout is the longest that the header may ask for.
+	// MaxTimeout is the longest time that the header may request.
 	MaxTimeout = time.Minute
-	// MaxWait is how long a request may wait for the end of a run.
+	// MaxWait is the longest wait of a request for the end of a run.
 	MaxWait = 20 * time.Second
 )
 
-// api is the state of one handler.
 type api struct {
 	rt      *core.Runtime
 	access  func(*http.Request) (Access, error)
@@ -82,14 +78,14 @@ type api struct {
 	metrics *Metrics
 	mounts  map[string]http.Handler
 	gauges  gauges
-	streams atomic.Int64    // that are open
-	polls   atomic.Int64    // claims that wait
-	ending  <-chan struct{} // streams end when it is closed; nil: never
+	streams atomic.Int64    // open now
+	polls   atomic.Int64    // claims waiting now
+	ending  <-chan struct{} // when it is closed, streams end; nil means never
 	ready   readiness
 }
 
-// New returns the handler of a runtime. It starts nothing and has to be closed by nothing: requests end with their
-// contexts. Options that cannot be are runlane.ErrConfigurationInvalid. The handler is safe for concurrent use.
+// New returns the handler of a runtime. It needs no close: requests end with their contexts. Invalid options are
+// runlane.ErrConfigurationInvalid. The handler is safe for concurrent use.
 func New(rt *core.Runtime, options *Options) (http.Handler, error) {
 	a, err := newAPI(rt, options)
 	if err != nil {
@@ -98,8 +94,8 @@ func New(rt *core.Runtime, options *Options) (http.Handler, error) {
 	return a.guarded(), nil
 }
 
-// OpenAPI is the description that a handler with this prefix serves at /openapi.json, for programs that are built on
-// the API. It is the same in every process of this version.
+// OpenAPI returns the description that a handler with this prefix serves at /openapi.json. It depends only on this
+// module's version.
 func OpenAPI(prefix string) ([]byte, error) { return describe(operations(), prefix).text() }
 
 func newAPI(rt *core.Runtime, options *Options) (*api, error) {
@@ -127,7 +123,7 @@ func newAPI(rt *core.Runtime, options *Options) (*api, error) {
 		return nil, invalid("the server needs a runtime", "pass what core.Open returns")
 	}
 	if a.prefix != "" && (!strings.HasPrefix(a.prefix, "/") || strings.HasSuffix(a.prefix, "/")) {
-		return nil, invalid("the prefix is no path", `begin it with "/", and do not end it so, like "/runlane"`)
+		return nil, invalid("the prefix is not a path", `begin it with "/", and do not end it so, like "/runlane"`)
 	}
 	if a.access == nil {
 		a.access = onThisMachine
@@ -142,7 +138,6 @@ func newAPI(rt *core.Runtime, options *Options) (*api, error) {
 	return a, a.mountMore(options.Mounts)
 }
 
-// mountMore adds what is beside the table.
 func (a *api) mountMore(more map[string]func(api http.Handler) http.Handler) error {
 	a.mounts = map[string]http.Handler{}
 	for path, made := range more {
@@ -159,7 +154,6 @@ func invalid(message, hint string) error {
 	return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: message, Hint: hint}
 }
 
-// mount makes a pattern of each line of the table.
 func (a *api) mount() (err error) {
 	a.mux = http.NewServeMux()
 	table := operations()
@@ -174,9 +168,9 @@ func (a *api) mount() (err error) {
 	return nil
 }
 
-// readiness remembers whether the storage answers, so that probes cost one read a second at most.
+// readiness caches whether the storage answers, so that probes cost at most one read a second.
 type readiness struct {
-	mu    sync.Mutex // held while the storage is asked
+	mu    sync.Mutex // held while reading
 	asked atomic.Pointer[asked]
 }
 
@@ -185,14 +179,14 @@ type asked struct {
 	err error
 }
 
-// probeTime bounds the read of a probe, and probeAge how long its answer holds.
+// probeTime limits the read of a probe. Its result is cached for probeAge.
 const (
 	probeTime = 2 * time.Second
 	probeAge  = time.Second
 )
 
-// readyNow asks the storage for a run that does not exist, for one caller at a time: a caller that goes away does not
-// spoil the answer of the others.
+// readyNow reads a run that does not exist, for one caller at a time. It ignores the caller's context, since the result
+// is shared.
 func (a *api) readyNow(ctx context.Context) error {
 	if last := a.ready.asked.Load(); last != nil && time.Since(last.at) < probeAge {
 		return last.err

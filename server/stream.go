@@ -14,16 +14,15 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// eventStream is the media type of Server-Sent Events.
 const eventStream = "text/event-stream"
 
 const (
-	// maxStreams is how many streams are open at once: each reads its run's storage again and again.
+	// maxStreams limits the open streams: each polls the storage.
 	maxStreams = 1000
-	// streamBeat is how often a stream without events says that it is there, so that proxies keep it open and a caller
-	// that is gone is noticed.
+	// streamBeat is the interval of keep-alive comments, which keep proxies from closing the stream and detect callers
+	// that are gone.
 	streamBeat = 15 * time.Second
-	// streamWrite is how long a caller may take to read an event. One that does not read ends its stream, and resumes.
+	// streamWrite limits the time to write an event. A caller that reads too slowly loses its stream, and can resume.
 	streamWrite = 30 * time.Second
 )
 
@@ -32,7 +31,7 @@ type streamInput struct {
 	After runlane.Cursor `query:"after" doc:"id of the last event seen; Last-Event-ID goes before it"`
 }
 
-// streamEvents sends events as they come: of one run, behind whose end the stream ends, or of all runs.
+// streamEvents sends events as they come: of one run until it ends, or of all runs.
 func streamEvents(ctx context.Context, c *call, in *streamInput) (*reply, error) {
 	after := in.After
 	if seen := c.r.Header.Get("Last-Event-ID"); seen != "" {
@@ -44,14 +43,14 @@ func streamEvents(ctx context.Context, c *call, in *streamInput) (*reply, error)
 	return c.streamRun(ctx, in.Run, after)
 }
 
-// streamRun sends the events of a run. A caller that connects again with everything seen gets 204, which tells an
-// EventSource to stop.
+// streamRun sends the events of a run. A caller that reconnects after the last event gets 204, which makes an
+// EventSource stop.
 func (c *call) streamRun(ctx context.Context, id runlane.RunID, text runlane.Cursor) (*reply, error) {
 	var after int64
 	if text != "" {
 		var err error
 		if after, err = strconv.ParseInt(string(text), 10, 64); err != nil || after < 0 {
-			return nil, badInput("after, or Last-Event-ID, is no sequence", "send what the last event had as its id")
+			return nil, badInput("after, or Last-Event-ID, is not a sequence", "send what the last event had as its id")
 		}
 	}
 	run, err := c.rt.Runs().Get(ctx, id)
@@ -72,12 +71,12 @@ func (c *call) streamRun(ctx context.Context, id runlane.RunID, text runlane.Cur
 			Event:    runlane.Event{RunID: id, Environment: c.rt.Environment()},
 		})
 	}
-	return c.stream(ctx, "", func(ctx context.Context, tell func(told) bool) error {
+	return c.stream(ctx, "", func(ctx context.Context, send func(streamEvent) bool) error {
 		for record, err := range c.rt.Runs().Events(ctx, id, options) {
 			if err != nil {
 				return err
 			}
-			if !tell(told{strconv.FormatInt(record.Sequence, 10), &record}) {
+			if !send(streamEvent{strconv.FormatInt(record.Sequence, 10), &record}) {
 				return nil
 			}
 		}
@@ -85,8 +84,8 @@ func (c *call) streamRun(ctx context.Context, id runlane.RunID, text runlane.Cur
 	})
 }
 
-// streamAll sends the events of all runs, in the order of their commits. It begins with an event that has the id of the
-// beginning, so that a caller that got nothing else can resume, too.
+// streamAll sends the events of all runs in commit order. A first event carries the starting cursor, so that a caller
+// without further events can resume.
 func (c *call) streamAll(ctx context.Context, after runlane.Cursor) (*reply, error) {
 	begins := ""
 	if after == "" {
@@ -95,16 +94,16 @@ func (c *call) streamAll(ctx context.Context, after runlane.Cursor) (*reply, err
 			return nil, err
 		}
 		after, begins = now, string(now)
-	} else if err := c.judgeFeed(ctx, after); err != nil {
+	} else if err := c.checkFeedCursor(ctx, after); err != nil {
 		return nil, err
 	}
-	return c.stream(ctx, begins, func(ctx context.Context, tell func(told) bool) error {
+	return c.stream(ctx, begins, func(ctx context.Context, send func(streamEvent) bool) error {
 		options := &core.FeedOptions{After: after, Follow: true}
 		for record, err := range c.rt.Runs().Feed(ctx, options) {
 			if err != nil {
 				return err
 			}
-			if !tell(told{string(record.Cursor), &record.EventRecord}) {
+			if !send(streamEvent{string(record.Cursor), &record.EventRecord}) {
 				return nil
 			}
 		}
@@ -112,24 +111,24 @@ func (c *call) streamAll(ctx context.Context, after runlane.Cursor) (*reply, err
 	})
 }
 
-// judgeFeed refuses a cursor before the stream begins, while the answer still has a status.
-func (c *call) judgeFeed(ctx context.Context, after runlane.Cursor) error {
+// checkFeedCursor refuses a bad cursor before the stream begins, while the answer can still have an error status.
+func (c *call) checkFeedCursor(ctx context.Context, after runlane.Cursor) error {
 	for _, err := range c.rt.Runs().Feed(ctx, &core.FeedOptions{After: after}) {
 		return err
 	}
 	return nil
 }
 
-// told is an event of a stream, with the id that resumes behind it.
-type told struct {
+// streamEvent is an event of a stream, with the ID to resume after it.
+type streamEvent struct {
 	id     string
 	record *runlane.EventRecord
 }
 
-// source tells events until there are no more, an error, or its context's end. tell is false when no more are wanted.
-type source func(ctx context.Context, tell func(told) bool) error
+// source calls send for each event. It ends after the last event, on an error, or with its context; send returns false
+// to stop it.
+type source func(ctx context.Context, send func(streamEvent) bool) error
 
-// stream writes what a source tells.
 func (c *call) stream(ctx context.Context, begins string, from source) (*reply, error) {
 	if c.streams.Add(1) > maxStreams {
 		c.streams.Add(-1)
@@ -154,14 +153,14 @@ func (c *call) stream(ctx context.Context, begins string, from source) (*reply, 
 	return &reply{streamed: true}, nil
 }
 
-// follow writes events until the source ends, the caller is gone, or its stream cannot be written.
+// follow writes events until the source ends, the caller is gone, or a write fails.
 func (c *call) follow(ctx context.Context, out *stream, from source) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	events, fault := make(chan told), make(chan error, 1)
+	events, fault := make(chan streamEvent), make(chan error, 1)
 	go func() { // ends with ctx
 		defer close(events)
-		err := from(ctx, func(one told) bool {
+		err := from(ctx, func(one streamEvent) bool {
 			select {
 			case events <- one:
 				return true
@@ -189,7 +188,7 @@ func (c *call) follow(ctx context.Context, out *stream, from source) error {
 			}
 			err = out.event(&one)
 		case <-beat.C:
-			err = out.write(": still here\n") // no blank line: some clients make an event of it
+			err = out.write(": still here\n") // no blank line: some clients would make an event of it
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-c.ending:
@@ -211,17 +210,17 @@ func newStream(w http.ResponseWriter) *stream {
 	return &stream{w: w, control: http.NewResponseController(w)}
 }
 
-// begins is the first event of a stream that has a position before it has events.
+// begins is the data of a stream's first event, which carries the starting cursor.
 type begins struct {
 	Cursor string `json:"cursor"`
 }
 
-// begin sends the head, so that the caller knows that it is connected. Each blank line ends an event with data: many
-// clients take another one for an empty event, and forget an id that comes without data.
+// begin sends the headers and a first line, so that the caller knows that it is connected. Only events with data may
+// end with a blank line: many clients take others for an empty event, and forget an ID without data.
 func (s *stream) begin(id string) error {
 	h := s.w.Header()
 	h.Set("Content-Type", eventStream)
-	h.Set("X-Accel-Buffering", "no") // a proxy would keep events back
+	h.Set("X-Accel-Buffering", "no") // a proxy would buffer events
 	s.w.WriteHeader(http.StatusOK)
 	if err := s.write("retry: 2000\n"); err != nil || id == "" {
 		return err
@@ -229,7 +228,7 @@ func (s *stream) begin(id string) error {
 	return s.send(id, "begin", "begin", &begins{id})
 }
 
-// write sends a piece at once. The time of the server's other answers does not hold for it.
+// write sends text and flushes. It sets its own deadline in place of the server's.
 func (s *stream) write(text string) error {
 	err := s.control.SetWriteDeadline(time.Now().Add(streamWrite))
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {
@@ -244,11 +243,10 @@ func (s *stream) write(text string) error {
 	return nil
 }
 
-func (s *stream) event(one *told) error {
+func (s *stream) event(one *streamEvent) error {
 	return s.send(one.id, string(one.record.Type()), "event", shown.EventOf(one.record))
 }
 
-// send writes an object as an event.
 func (s *stream) send(id, name, kind string, value any) error {
 	text, err := shown.Object(kind, value)
 	if err != nil {
@@ -257,10 +255,10 @@ func (s *stream) send(id, name, kind string, value any) error {
 	return s.write(fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", id, name, text))
 }
 
-// fault tells why a stream ends early. The caller resumes.
+// fault sends the reason why a stream ends early. The caller may resume.
 func (s *stream) fault(p *problem) {
 	text, err := json.Marshal(p)
 	if err == nil {
-		_ = s.write(fmt.Sprintf("event: problem\ndata: %s\n\n", text)) // it is the last thing that is said
+		_ = s.write(fmt.Sprintf("event: problem\ndata: %s\n\n", text)) // last write: its error does not matter
 	}
 }

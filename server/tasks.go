@@ -10,7 +10,6 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// tasksFile is a file of tasks whose runs clients execute.
 type tasksFile struct {
 	Tasks []taskEntry `json:"tasks"`
 }
@@ -31,9 +30,9 @@ type taskEntry struct {
 	Schema          json.RawMessage   `json:"schema"`
 }
 
-// ReadTasks reads a file that defines tasks for clients, which core.Options.Tasks takes (docs/workers.md). Its schemas,
-// JSON Schema of draft 2020-12 or draft 7 without references to other documents, judge payloads. What is wrong with the
-// file is runlane.ErrConfigurationInvalid, each problem named; fields that it does not have are refused.
+// ReadTasks reads a file that defines tasks for core.Options.Tasks (docs/workers.md). Its schemas are JSON Schema of
+// draft 2020-12 or draft 7 without references to other documents. Errors, such as unknown fields, are
+// runlane.ErrConfigurationInvalid and name each problem.
 func ReadTasks(text []byte) ([]core.ClientTask, error) {
 	var file tasksFile
 	if err := parseBody(text, &file); err != nil {
@@ -55,7 +54,6 @@ func ReadTasks(text []byte) ([]core.ClientTask, error) {
 	return tasks, errors.Join(faults...)
 }
 
-// built is the entry as core takes it.
 func (e *taskEntry) built() (core.ClientTask, error) {
 	dispatch, err1 := e.above("dispatchTimeout", e.DispatchTimeout)
 	timeout, err2 := e.above("timeout", e.Timeout)
@@ -94,7 +92,7 @@ func (e *taskEntry) built() (core.ClientTask, error) {
 	return task, nil
 }
 
-// above is a time that has to be more than 0 where it is given.
+// above returns a time that must be more than 0 if it is given.
 func (e *taskEntry) above(name string, given *span) (time.Duration, error) {
 	if given == nil {
 		return 0, nil

@@ -89,14 +89,14 @@ func TestReadTasks_RefusesWhatCannotBe(t *testing.T) {
 		`{"tasks":[{"task":"a","schema":{"$id":"https://a","$ref":"#/$defs/x","$defs":{"x":` +
 			`{"$id":"https://b","$ref":"#/$defs/y","$defs":{"y":{"$ref":"#"}}}}}}]}`: "another document",
 		`{"tasks":[{"task":"a","schema":{"$dynamicRef":"#x"}}]}`:                                                       "is for",
-		`{"tasks":[{"task":"a","timeout":"soon"}]}`:                                                                    "no duration",
+		`{"tasks":[{"task":"a","timeout":"soon"}]}`:                                                                    "not a duration",
 		`{"tasks":[{"task":"a","schema":{"type":"strng"}}]}`:                                                           "'string'",
 		`{"tasks":[{"task":"a","schema":{"properties":{"x":{"minLength":-1}}}}]}`:                                      "at '/properties/x/minLength'",
 		`{"tasks":[{"task":"a","schema":{"properties":{"x":{"minimum":2,"maximum":1}}}}]}`:                             "minimum is more than maximum",
 		`{"tasks":[{"task":"a","schema":{"maximum":1e999}}]}`:                                                          "beyond 1e400",
 		`{"tasks":[{"task":"a","schema":{"items":[{"type":"string"}]}}]}`:                                              "at '/items'",
-		`{"tasks":[{"task":"a","schema":{"allOf":[{"additionalItems":false}]}}]}`:                                      `"additionalItems" is no keyword of its dialect, draft 2020-12`,
-		`{"tasks":[{"task":"a","schema":{"properties":{"x":{"dependencies":{"a":["b"]}}}}}]}`:                          `"dependencies" is no keyword`,
+		`{"tasks":[{"task":"a","schema":{"allOf":[{"additionalItems":false}]}}]}`:                                      `"additionalItems" is not a keyword of its dialect, draft 2020-12`,
+		`{"tasks":[{"task":"a","schema":{"properties":{"x":{"dependencies":{"a":["b"]}}}}}]}`:                          `"dependencies" is not a keyword`,
 		`{"tasks":[{"task":"a","schema":{"$schema":"http://json-schema.org/draft-04/schema#"}}]}`:                      `"http://json-schema.org/draft-04/schema#" is not known`,
 		`{"tasks":[{"task":"a","schema":{"$schema":"http://json-schema.org/draft-07/schema#","prefixItems":[true]}}]}`: "draft 7",
 	} {

@@ -18,7 +18,7 @@ import (
 	"github.com/runlane/runlane-go/internal/taskbook"
 )
 
-// triggerBody is one run to make. Its names are those of a line of "trigger --batch".
+// triggerBody is one run to create. Its fields have the names of "trigger --batch".
 type triggerBody struct {
 	Task           named[runlane.TaskID]    `json:"task" required:"true" doc:"the task"`
 	Payload        json.RawMessage          `json:"payload" doc:"any JSON, kept byte by byte; null unless given"`
@@ -38,10 +38,9 @@ type triggerBody struct {
 	Foreign        bool                     `json:"foreign" doc:"take the name of the task without looking it up"`
 }
 
-// retention is how long a key is kept.
 type retention time.Duration
 
-// UnmarshalJSON reads a duration, or while-active.
+// UnmarshalJSON reads a duration or "while-active".
 func (r *retention) UnmarshalJSON(text []byte) error {
 	if string(text) == strconv.Quote(shown.WhileActive) {
 		*r = retention(runlane.WhileActive)
@@ -56,7 +55,7 @@ func (r *retention) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// options are the body's in core's terms, and which keys it gives, be they empty.
+// options converts the body for core. TaskKeys marks the keys that are given, even empty ones.
 func (b *triggerBody) options(by Access) (*runlane.TriggerOptions, runlane.TaskKeys) {
 	o := &runlane.TriggerOptions{
 		Actor:          by.Actor,
@@ -106,7 +105,7 @@ func triggerRun(ctx context.Context, c *call, in *triggerInput) (*reply, error) 
 	return c.triggered(result), nil
 }
 
-// triggeredOf leaves out how the payload compares to that of a run that the caller may not read.
+// triggeredOf does not reveal whether payloads differ if the caller may not read them.
 func (c *call) triggeredOf(result *runlane.TriggerResult) *shown.Triggered {
 	seen := shown.TriggeredOf(result, 0)
 	seen.Differs = seen.Differs && !c.hides(&c.by)
@@ -122,7 +121,7 @@ func (c *call) triggered(result *runlane.TriggerResult) *reply {
 	return answered
 }
 
-// adoptKey takes the key of the header Idempotency-Key, which may stand in quotes, as a structured field does.
+// adoptKey reads the header Idempotency-Key. The key may be quoted, as a structured field.
 func (b *triggerBody) adoptKey(r *http.Request) error {
 	lines := r.Header.Values("Idempotency-Key")
 	if len(lines) == 0 {
@@ -139,10 +138,10 @@ func (b *triggerBody) adoptKey(r *http.Request) error {
 	return nil
 }
 
-// OwnTasks begins the names of tasks whose runs this package makes, and no caller: those of [Webhook].
+// OwnTasks is the prefix of tasks that only this package may trigger, such as those of [Webhook].
 const OwnTasks = taskbook.Reserved
 
-// item looks the task up.
+// item builds a trigger and looks up its task.
 func (c *call) item(ctx context.Context, body *triggerBody) (core.BatchItem, error) {
 	if body.StrictPayload && c.hides(&c.by) {
 		return core.BatchItem{}, refusal(http.StatusForbidden, codeForbidden,
@@ -154,14 +153,14 @@ func (c *call) item(ctx context.Context, body *triggerBody) (core.BatchItem, err
 		Runtime: c.rt,
 		Foreign: body.Foreign,
 		Tasks:   c.catalog.list,
-		Doubt:   func(taskbook.Doubt) {}, // there is no one to be told
+		Doubt:   func(taskbook.Doubt) {}, // nobody to report to
 		Now:     time.Now,
 	}
 	call, err := book.Call(ctx, body.Task.ID, orNull(body.Payload), options, given)
 	return core.BatchItem{Call: call, Options: options}, wordedForHTTP(err)
 }
 
-// wordedForHTTP puts what the book says into terms of the API.
+// wordedForHTTP adds hints in terms of the API to errors of the book.
 func wordedForHTTP(err error) error {
 	if unknown, ok := errors.AsType[*taskbook.UnknownTaskError](err); ok {
 		return refusal(http.StatusNotFound, string(runlane.ErrTaskNotFound), unknown.Error(),
@@ -177,10 +176,10 @@ func wordedForHTTP(err error) error {
 	return err
 }
 
-// catalogAge is how long the tasks that other programs stored are remembered: ticks change them once a day.
+// catalogAge is the time for which tasks stored by other programs are cached. Ticks change them once a day.
 const catalogAge = 5 * time.Second
 
-// catalog remembers the tasks of the environment for a moment. Only tasks of other programs need it.
+// catalog caches the tasks of the environment. Only tasks of other programs need it.
 type catalog struct {
 	rt  *core.Runtime
 	now func() time.Time
@@ -190,7 +189,7 @@ type catalog struct {
 	tasks []core.TaskState
 }
 
-// list is safe for concurrent use. Callers do not change the tasks.
+// list is safe for concurrent use. Callers must not change the tasks.
 func (c *catalog) list(ctx context.Context) ([]core.TaskState, error) {
 	c.mu.Lock()
 	tasks, fresh := c.tasks, !c.at.IsZero() && c.now().Sub(c.at) < catalogAge
@@ -216,7 +215,7 @@ type batchInput struct {
 	Body batchBody `body:"json" required:"true"`
 }
 
-// batchResult is the outcome of a batch: results has one for each run, in their order.
+// batchResult is the outcome of a batch. Results has one entry for each run, in the same order.
 type batchResult struct {
 	Created  int         `json:"created"`
 	Existing int         `json:"existing"`
@@ -224,13 +223,12 @@ type batchResult struct {
 	Results  []oneResult `json:"results"`
 }
 
-// oneResult is the outcome of one run of a batch, or its error.
 type oneResult struct {
 	*shown.Triggered
 	Error *problem `json:"error,omitempty"`
 }
 
-// triggerBatch makes each run by a separate commit, so that one that is wrong fails alone.
+// triggerBatch creates each run in its own commit, so that an invalid one fails alone.
 func triggerBatch(ctx context.Context, c *call, in *batchInput) (*reply, error) {
 	if n := len(in.Body.Runs); n == 0 || n > MaxBatch {
 		return nil, badInput(fmt.Sprintf("runs has %d runs", n), fmt.Sprintf("send 1 to %d", MaxBatch))
@@ -242,7 +240,7 @@ func triggerBatch(ctx context.Context, c *call, in *batchInput) (*reply, error) 
 		item, err := c.item(ctx, &in.Body.Runs[i])
 		if p := problemOfItem(err); p != nil {
 			if p.Status >= http.StatusInternalServerError {
-				return nil, err // the tasks cannot be looked up: no fault of the run
+				return nil, err // the tasks cannot be looked up, which is not the run's fault
 			}
 			result.Results[i].Error = p
 			continue
@@ -252,7 +250,7 @@ func triggerBatch(ctx context.Context, c *call, in *batchInput) (*reply, error) 
 	if len(items) > 0 {
 		results, err := c.rt.TriggerBatch(ctx, items)
 		if err != nil && !slices.ContainsFunc(results, func(r core.BatchResult) bool { return r.Err == nil }) {
-			return nil, err // nothing was made
+			return nil, err // nothing was created
 		}
 		for i, one := range results {
 			result.Results[places[i]] = c.resultOf(&one)

@@ -9,45 +9,41 @@ import (
 	"github.com/runlane/runlane-go/internal/blind"
 )
 
-// Visit is what the handler of [Options].Root knows of a request that it gets.
+// Visit describes a request to the handler of [Options].Root.
 type Visit struct {
 	Access
-	// Known is false when the request does not say who sends it, or says it wrongly: a page to log in is all that it
-	// may get. Access is then the zero value.
+	// Known is false for an unauthenticated caller, who may only get the login page. Access is then the zero value.
 	Known bool
-	// Refused says that the request came with a token that is not known. For /login it is the one of a session that was
-	// refused before.
+	// Refused reports an unknown token in the request. At /login it reports a session that was refused before.
 	Refused bool
-	// Prefix is that of the Options.
+	// Prefix is [Options].Prefix.
 	Prefix string
-	// HidePayloads says that the visitor may see no payload, output or result of a step: by the Options, or for want of
-	// [ScopePayloads].
+	// HidePayloads reports that the visitor may not see payloads, outputs and results of steps.
 	HidePayloads bool
 
 	caller string
 }
 
-// Has reports that the visitor has a scope.
+// Has reports whether the visitor has a scope.
 func (v *Visit) Has(scope Scope) bool { return v.has(scope) }
 
-// Caller names the visitor for a log: the actor, or the address where the actor has no name.
+// Caller names the visitor for a log: the actor, or the address if the actor has no ID.
 func (v *Visit) Caller() string { return v.caller }
 
 type visitKey struct{}
 
-// VisitOf is the visit of a request that [Options].Root gets. Of another request it is the zero value.
+// VisitOf returns the visit of a request to [Options].Root, otherwise the zero value.
 func VisitOf(ctx context.Context) Visit {
 	visit, _ := ctx.Value(visitKey{}).(Visit)
 	return visit
 }
 
-// sessionCookie holds a token for a browser, which has no way to send a header.
+// sessionCookie holds a token for browsers, which cannot send the header.
 const sessionCookie = "runlane_token"
 
-// NewSession is a cookie with which a browser sends a token along; "" ends the session. No script can read it, and no
-// page of another site can send something with it. It holds for prefix and below. A server takes it where it has
-// [Options].Root, as it takes "Authorization: Bearer TOKEN", but not for the Root's /login and what is below /assets/;
-// there a session that was refused ends.
+// NewSession returns a cookie with a token for a browser; token "" ends the session. Scripts cannot read it, and other
+// sites cannot use it for changes. It is valid for prefix and below. A server with [Options].Root accepts it like
+// "Authorization: Bearer TOKEN", except for the root's /login and /assets/.
 func NewSession(r *http.Request, prefix, token string) *http.Cookie {
 	c := &http.Cookie{
 		Name:     sessionCookie,
@@ -63,7 +59,6 @@ func NewSession(r *http.Request, prefix, token string) *http.Cookie {
 	return c
 }
 
-// withSession moves the token of a session to where Access looks for it.
 func (a *api) withSession(r *http.Request) *http.Request {
 	if a.root == nil || r.Header.Get("Authorization") != "" {
 		return r
@@ -77,16 +72,16 @@ func (a *api) withSession(r *http.Request) *http.Request {
 	return seen
 }
 
-// forStrangers reports the paths of the root that are the same for everyone: a session that has ended is no try there.
+// forStrangers reports a path of the root that everyone may read. An expired session does not count as a failed login
+// there.
 func (a *api) forStrangers(r *http.Request) bool {
 	path := strings.TrimPrefix(r.URL.Path, a.prefix)
 	return path == loginPath || strings.HasPrefix(path, "/assets/")
 }
 
-// loginPath is where the root lets people log in.
 const loginPath = "/login"
 
-// refused reports a request that says wrongly who sends it, or has a session that was refused before.
+// refused reports a request with wrong credentials, or with a session that was refused before.
 func (a *api) refused(r *http.Request) bool {
 	said := a.withSession(r)
 	if said.Header.Get("Authorization") == "" {
@@ -95,11 +90,11 @@ func (a *api) refused(r *http.Request) bool {
 	return !a.forStrangers(r) || r.Header.Get("Authorization") != "" || a.logins.refused(said)
 }
 
-// forRoot reports a request for a path that no route of the table has. A program gets problems, not pages: what asks
-// for JSON is none of the root's, and neither is what looks like a path of the API, nor a change that no browser sends.
+// forRoot reports whether the root serves a request. Programs should get problems, not pages: so no route has its path,
+// it does not look like the API's, it does not ask for JSON, and it is a read or comes from a browser.
 func (a *api) forRoot(r *http.Request) bool {
 	path := strings.TrimPrefix(r.URL.Path, a.prefix)
-	if a.root == nil || a.mounts[path] != nil || ofAPI(path) || asksJSON(r) || !says(r) {
+	if a.root == nil || a.mounts[path] != nil || isAPIPath(path) || asksJSON(r) || !readsOrFromBrowser(r) {
 		return false
 	}
 	found := false
@@ -114,8 +109,8 @@ func (a *api) forRoot(r *http.Request) bool {
 	return found
 }
 
-// ofAPI reports the paths of the server, and what is below them, whether there is a route or not.
-func ofAPI(path string) bool {
+// isAPIPath reports whether a path belongs to the server, even if it has no route.
+func isAPIPath(path string) bool {
 	path = strings.TrimPrefix(path, "/")
 	first, _, _ := strings.Cut(path, "/")
 	return slices.Contains(fixedPlaces, first)
@@ -123,14 +118,14 @@ func ofAPI(path string) bool {
 
 var fixedPlaces = []string{"v1", "events", "mcp", "metrics", "docs", "openapi.json", "healthz", "readyz"}
 
-// asksJSON reports a caller who wants JSON, or sends it. Browsers ask for pages, and forms are no JSON.
+// asksJSON reports a caller that wants or sends JSON. Browsers ask for HTML, and forms are not JSON.
 func asksJSON(r *http.Request) bool {
 	json := func(header string) bool { return strings.Contains(strings.ToLower(r.Header.Get(header)), "json") }
 	return json("Content-Type") || json("Accept") && !strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
-// visited hands a request to the root. Pages of other sites may lead here, which is how links work, but send nothing.
-func (a *api) visited(w http.ResponseWriter, r *http.Request, caller *Access) {
+// serveRoot passes a request to the root. Other sites may link here, but not send anything.
+func (a *api) serveRoot(w http.ResponseWriter, r *http.Request, caller *Access) {
 	visit := Visit{
 		Known:   caller != nil,
 		Refused: caller == nil && a.refused(r),
@@ -153,14 +148,14 @@ func (a *api) visited(w http.ResponseWriter, r *http.Request, caller *Access) {
 	http.StripPrefix(a.prefix, a.root).ServeHTTP(w, r.WithContext(ctx))
 }
 
-// linked reports that a person followed a link: a request that reads, for a whole page.
+// linked reports that a person followed a link: a read of a whole page.
 func linked(r *http.Request) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Origin") == "" &&
 		r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
-// says reports that a browser said from where something is sent. Every browser says so of what is no reading.
-func says(r *http.Request) bool {
+// readsOrFromBrowser reports a read, or a request with the origin headers that every browser sends with changes.
+func readsOrFromBrowser(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead ||
 		r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""
 }

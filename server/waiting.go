@@ -30,7 +30,6 @@ func listSteps(ctx context.Context, c *call, in *stepsInput) (*reply, error) {
 	}), nil
 }
 
-// signalBody is a signal to one run.
 type signalBody struct {
 	Name string          `json:"name" required:"true" doc:"the name that the run waits for"`
 	ID   string          `json:"id" doc:"a second request with it and the same body changes nothing"`
@@ -51,7 +50,6 @@ func signalRun(ctx context.Context, c *call, in *signalInput) (*reply, error) {
 	return c.changed(ctx, in.Run, options.Receipt)
 }
 
-// nodeSignalBody is a signal to a node of a flow.
 type nodeSignalBody struct {
 	Node string `json:"node" required:"true" doc:"the name of the node, whose latest run is meant"`
 	signalBody
@@ -72,7 +70,6 @@ func signalNode(ctx context.Context, c *call, in *nodeSignalInput) (*reply, erro
 	return c.changedNode(ctx, node, options.Receipt)
 }
 
-// changedNode is the answer after a signal to a node: what its latest run is now.
 func (c *call) changedNode(
 	ctx context.Context, node runlane.Node, receipt *runlane.SignalReceipt,
 ) (*reply, error) {
@@ -84,7 +81,7 @@ func (c *call) changedNode(
 	return c.changed(ctx, found.RunID, receipt)
 }
 
-// changed is the answer after a signal: what the run is now, and whether the signal was there before.
+// changed answers a signal with the state of its run, and whether the signal existed before.
 func (c *call) changed(
 	ctx context.Context, id runlane.RunID, receipt *runlane.SignalReceipt,
 ) (*reply, error) {
@@ -125,7 +122,6 @@ func answerRun(ctx context.Context, c *call, in *answerInput) (*reply, error) {
 	return c.changed(ctx, asked.RunID, options.Receipt)
 }
 
-// orNull is a value that may be left out.
 func orNull(value json.RawMessage) json.RawMessage {
 	if value == nil {
 		return json.RawMessage("null")

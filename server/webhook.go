@@ -16,76 +16,74 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// Webhook is a URL that is told how runs end, by requests that the Standard Webhooks scheme signs
+// Webhook is a URL that is notified when runs end. Requests are signed by the Standard Webhooks scheme
 // (https://www.standardwebhooks.com).
 type Webhook struct {
-	// Name is the identity of the webhook: what was not delivered yet goes to the URL that its name has now. "" means
-	// "default". It is an id, by whose rules it is written.
+	// Name identifies the webhook: pending deliveries go to the current URL of their name. "" means "default". The
+	// rules of ids apply.
 	Name string
-	// URL gets the requests. It is https, and leads to public addresses, unless Private is set.
+	// URL receives the requests. It must be https and lead to public addresses, unless Private is set.
 	URL string
-	// Secrets are the keys of the signature, as the scheme writes them: "whsec_" and the base64 of 24 to 64 bytes. One,
-	// or two while it is changed: each request is then signed with both.
+	// Secrets are the keys of the signature in the scheme's form: "whsec_" and the base64 of 24 to 64 bytes. One, or
+	// during a change two, which then both sign each request.
 	Secrets []string
-	// Tasks whose runs are told. nil means all. Runs that deliver webhooks are never told.
+	// Tasks of the runs to notify. nil means all. Runs that deliver webhooks are never included.
 	Tasks []runlane.TaskID
-	// Statuses are the ends that are told. nil means all three.
+	// Statuses of the runs to notify. nil means all three terminal ones.
 	Statuses []runlane.Status
-	// Payload puts payload and output of the run into the body.
+	// Payload adds the payload and output of the run to the body.
 	Payload bool
-	// Private lets the URL lead to this machine and to private networks, there by http, too.
+	// Private allows this machine and private networks, and http for them.
 	Private bool
-	// Timeout is how long the receiver may take to answer. 0 means 15 s; at most MaxTimeout.
+	// Timeout of the receiver's answer. 0 means 15 s; at most MaxTimeout.
 	Timeout time.Duration
 }
 
 // Codes of deliveries that failed.
 const (
-	// ErrWebhookNotDelivered: the receiver did not take the request. It is tried again.
+	// ErrWebhookNotDelivered: the receiver did not accept the request. The delivery is retried.
 	ErrWebhookNotDelivered runlane.ErrorCode = "webhook_not_delivered"
-	// ErrWebhookGone: the receiver answered 410, and wants no such request again.
+	// ErrWebhookGone: the receiver answered 410, so the delivery is not retried.
 	ErrWebhookGone runlane.ErrorCode = "webhook_gone"
 )
 
-// WebhookAttempts is how often a delivery is tried, for about two days: after 5 s, 10 s, 20 s … 6 h.
+// WebhookAttempts limits the attempts of a delivery. They take about two days: after 5 s, 10 s, 20 s … 6 h.
 const WebhookAttempts = 20
 
 const (
-	// webhookTask delivers one end of a run; webhookFeedTask follows the feed, and makes runs of webhookTask.
+	// webhookTask delivers the end of one run. webhookFeedTask follows the feed and creates runs of webhookTask.
 	webhookTask     runlane.TaskID = "runlane.webhook"
 	webhookFeedTask runlane.TaskID = "runlane.webhook-feed"
-	// Both have a queue, so that receivers that do not answer keep no feed from being read.
+	// Each has its own queue, so that receivers that do not answer cannot delay reading the feed.
 	webhookQueue     runlane.QueueName = "runlane.webhooks"
 	webhookFeedQueue runlane.QueueName = "runlane.webhook-feed"
 
 	webhookTimeout     = 15 * time.Second
 	webhookConcurrency = 32
 	webhookGrace       = 5 * time.Second
-	// webhookLook is how often it is looked whether the feed of each webhook is followed.
+	// webhookLook is the interval at which each webhook is checked for a run that follows the feed.
 	webhookLook = 5 * time.Second
 )
 
-// Webhooks delivers the ends of runs, by runs: a run for each webhook follows the feed of the environment, whose cursor
-// it remembers, and makes a run of the task "runlane.webhook" for each end, with an idempotency key. So an end is told
-// though every process dies at any moment, and several processes with the same webhooks tell it once, except that a
-// receiver may get a request again whose answer was lost. Make it with [NewWebhooks]. It is safe for concurrent use.
+// Webhooks delivers the ends of runs by runs. For each webhook one run follows the environment's feed, keeps its
+// cursor, and creates a run of the task "runlane.webhook" for each end, with an idempotency key. So every end is
+// delivered even if processes die at any moment, and once even if several processes have the same webhooks; a receiver
+// may get a request again if its answer was lost. It is safe for concurrent use.
 //
-// Ends from the first call of Begin on are told, in about the order in which they come. The storage has to keep the
-// order of commits, which those of memory and of a file do.
+// Ends since the first call of Begin are delivered, roughly in order. The storage must keep the order of commits, like
+// those in memory and in a file.
 type Webhooks struct {
-	// Logger gets a line when it cannot be ensured that the feed is followed. nil means slog.Default(). Set it before
-	// Run.
+	// Logger warns when the run that follows the feed cannot be ensured. nil means slog.Default(). Set it before Run.
 	Logger *slog.Logger
 
 	hooks   map[string]*hook
 	rt      atomic.Pointer[core.Runtime] // nil before Begin
 	feed    *runlane.Task[feedPayload]
 	send    *runlane.Task[delivery]
-	running context.Context // of Run, which has ended it once its attempts have to stop
+	running context.Context // cancelled when Run's attempts must stop
 	stop    context.CancelFunc
 }
 
-// hook is a webhook whose options were checked.
 type hook struct {
 	Webhook
 
@@ -94,8 +92,8 @@ type hook struct {
 	client *http.Client
 }
 
-// NewWebhooks checks options. What is wrong with them is runlane.ErrConfigurationInvalid, each problem named; no secret
-// is repeated. It starts nothing: give Handlers to core.Open, then call Run.
+// NewWebhooks checks options. Errors are runlane.ErrConfigurationInvalid, name each problem and contain no secret. It
+// starts nothing: pass Handlers to core.Open, then call Run.
 func NewWebhooks(hooks ...Webhook) (*Webhooks, error) {
 	return newWebhooks(runlane.Exponential{Base: 5 * time.Second, Max: 6 * time.Hour}, hooks)
 }
@@ -130,14 +128,13 @@ func newWebhooks(backoff runlane.Backoff, hooks []Webhook) (*Webhooks, error) {
 		IdempotencyKey: func(d delivery) string { return d.key() },
 		Queue:          runlane.Queue{Name: webhookQueue},
 		Retry:          runlane.Retry{MaxAttempts: WebhookAttempts, Backoff: backoff},
-		Timeout:        MaxTimeout + webhookGrace, // a net under the client's own timeout
+		Timeout:        MaxTimeout + webhookGrace, // a safety net behind the client's own timeout
 	})
 	return w, nil
 }
 
 func quoted(name string) string { return `"` + clip(name) + `"` }
 
-// checked is the webhook with its defaults.
 func (h Webhook) checked() (*hook, error) {
 	if h.Name == "" {
 		h.Name = "default"
@@ -154,7 +151,7 @@ func (h Webhook) checked() (*hook, error) {
 		faults = append(faults, invalid("webhook "+quoted(h.Name)+" "+fmt.Sprintf(format, args...), hint))
 	}
 	if err := runlane.ScheduleID(h.Name).Validate(); err != nil {
-		fault("name it with printable text without ':'", "has a name that is no id")
+		fault("name it with printable text without ':'", "has a name that is not an id")
 	}
 	if h.Timeout < 0 || h.Timeout > MaxTimeout {
 		fault(fmt.Sprintf("use 0 for %s, or at most %s", webhookTimeout, MaxTimeout), "has the timeout %s", h.Timeout)
@@ -183,13 +180,13 @@ func (h Webhook) checked() (*hook, error) {
 	return made, nil
 }
 
-// wants reports whether the end of such a run is told.
+// wants reports whether the webhook delivers the end of such a run.
 func (h *hook) wants(task runlane.TaskID, status runlane.Status) bool {
 	return task != webhookTask && task != webhookFeedTask && slices.Contains(h.Statuses, status) &&
 		(h.Tasks == nil || slices.Contains(h.Tasks, task))
 }
 
-// Handlers are for core.Options.Handlers of the runtime that Run is called with.
+// Handlers returns the handlers for core.Options.Handlers of the runtime that is passed to Run.
 func (w *Webhooks) Handlers() []runlane.Handler {
 	handlers := []runlane.Handler{w.feed.Handle(w.readFeed), w.send.Handle(w.deliver)}
 	for i := range handlers {
@@ -198,15 +195,14 @@ func (w *Webhooks) Handlers() []runlane.Handler {
 	return handlers
 }
 
-// accepts leaves runs of other webhooks to the servers that have these. Payloads that are none fail.
+// accepts leaves runs of other webhooks to servers that have them. It takes unreadable payloads, which then fail.
 func (w *Webhooks) accepts(payload []byte) bool {
-	d, err := w.send.Decode(payload) // both payloads name the webhook alike
+	d, err := w.send.Decode(payload) // both payloads have the field webhook
 	return err != nil || w.rt.Load() != nil && w.hooks[d.Webhook] != nil
 }
 
-// Begin ensures that ends are kept from now on until they are told, also when this process dies. Run does that, too: it
-// is for programs that answer requests only once it is so. A storage without a feed is
-// runlane.ErrCapabilityUnsupported.
+// Begin ensures that all ends from now on are kept until they are delivered, even if this process dies. Run calls it,
+// too; call it before accepting requests to be sure. A storage without a feed is runlane.ErrCapabilityUnsupported.
 func (w *Webhooks) Begin(ctx context.Context, rt *core.Runtime) error {
 	if rt == nil {
 		return invalid("webhooks need a runtime", "pass what core.Open returns")
@@ -226,15 +222,15 @@ func (w *Webhooks) Begin(ctx context.Context, rt *core.Runtime) error {
 	w.rt.Store(rt)
 	from := feedMark{Cursor: now, At: time.Now()}
 	for name := range w.hooks {
-		if err := w.follow(ctx, rt, name, from); err != nil {
+		if err := w.ensureFeed(ctx, rt, name, from); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Run begins, and delivers until ctx ends: it executes the two tasks, and ticks, as Runtime.Work does. Then it lets
-// requests finish for some seconds. Call it once. Its error is one of Begin, or of Runtime.Work.
+// Run calls Begin and delivers until ctx ends; then it gives requests a few seconds to finish. It executes both tasks
+// and ticks, as Runtime.Work does. Call it once.
 func (w *Webhooks) Run(ctx context.Context, rt *core.Runtime) error {
 	if err := w.Begin(ctx, rt); err != nil {
 		return err
@@ -258,13 +254,13 @@ func (w *Webhooks) Run(ctx context.Context, rt *core.Runtime) error {
 			faults[i] = rt.Work(ctx, &options)
 		})
 	}
-	w.look(ctx, rt)
+	w.ensureFeeds(ctx, rt)
 	working.Wait()
 	return errors.Join(faults...)
 }
 
-// look ensures again and again that the feed of each webhook is followed.
-func (w *Webhooks) look(ctx context.Context, rt *core.Runtime) {
+// ensureFeeds ensures periodically that each webhook has a run that follows the feed.
+func (w *Webhooks) ensureFeeds(ctx context.Context, rt *core.Runtime) {
 	ticker := time.NewTicker(webhookLook)
 	defer ticker.Stop()
 	for {
@@ -278,7 +274,7 @@ func (w *Webhooks) look(ctx context.Context, rt *core.Runtime) {
 			if logger == nil {
 				logger = slog.Default()
 			}
-			logger.WarnContext(ctx, "it could not be looked whether webhooks are delivered", "error", err.Error())
+			logger.WarnContext(ctx, "runlane: could not check that webhooks follow the feed; retrying", "error", err.Error())
 		}
 	}
 }

@@ -11,32 +11,31 @@ import (
 )
 
 const (
-	// feedTime is how long a run follows a feed. Then another one goes on, so that no history grows for ever.
+	// feedTime is how long a run follows a feed. Then a new run continues, so that no history grows forever.
 	feedTime = time.Hour
-	// feedPause is how long a run waits whose process stops, until another one goes on with it.
-	feedPause = time.Second
-	// feedMarkName is the checkpoint of the cursor.
+	// feedPause delays a run after its process stopped, before another process continues it.
+	feedPause    = time.Second
 	feedMarkName = "feed"
-	// feedMargin is how much earlier than the last end that was read a search for ends begins, since clocks differ.
+	// feedMargin is subtracted from the time of the last read event when searching for missed ends, since clocks
+	// differ.
 	feedMargin = 10 * time.Minute
 )
 
-// feedPayload is what a run carries that follows a feed.
 type feedPayload struct {
 	Webhook string   `json:"webhook"`
 	From    feedMark `json:"from"`
 }
 
-// feedMark is a place in the feed, and the instant of the event before it.
+// feedMark is a position in the feed, with the time of the event before it.
 type feedMark struct {
 	Cursor runlane.Cursor `json:"cursor"`
 	At     time.Time      `json:"at"`
 }
 
-// follow ensures that a run follows the feed for a webhook: the one that does, or another one that goes on where the
-// latest one ended. from is for the first one of all. Several processes may do this at once: the singleton key admits
-// one, and one that begins too early makes runs that are there.
-func (w *Webhooks) follow(ctx context.Context, rt *core.Runtime, name string, from feedMark) error {
+// ensureFeed ensures that a run follows the feed for a webhook: the active one, or a new one from where the latest
+// ended, the first from from. Concurrent calls are safe: the singleton key admits one run, and a run that starts too
+// early triggers deliveries that already exist.
+func (w *Webhooks) ensureFeed(ctx context.Context, rt *core.Runtime, name string, from feedMark) error {
 	active, err := rt.Runs().FindActive(ctx, webhookFeedTask, name)
 	if active != nil || err != nil && runlane.CodeOf(err) != runlane.ErrRunNotFound {
 		return err
@@ -63,7 +62,7 @@ func (w *Webhooks) follow(ctx context.Context, rt *core.Runtime, name string, fr
 	return err
 }
 
-// markOf is where a run that has ended was, if it followed the feed for the webhook and is still there.
+// markOf returns the last mark of an ended run, if it followed the feed for the webhook and still exists.
 func markOf(ctx context.Context, rt *core.Runtime, id runlane.RunID, name string) (feedMark, bool, error) {
 	run, err := rt.Runs().Get(ctx, id)
 	if runlane.CodeOf(err) == runlane.ErrRunNotFound {
@@ -74,7 +73,7 @@ func markOf(ctx context.Context, rt *core.Runtime, id runlane.RunID, name string
 	}
 	var p feedPayload
 	if err := json.Unmarshal(run.Payload, &p); err != nil || p.Webhook != name {
-		return feedMark{}, false, nil //nolint:nilerr // it is of another webhook, or encrypted for other programs
+		return feedMark{}, false, nil //nolint:nilerr // it belongs to another webhook, or is encrypted for other programs
 	}
 	records, err := rt.Runs().Steps(ctx, id)
 	if runlane.CodeOf(err) == runlane.ErrRunNotFound {
@@ -91,7 +90,6 @@ func markOf(ctx context.Context, rt *core.Runtime, id runlane.RunID, name string
 	return p.From, err == nil, nil
 }
 
-// reader is one attempt of a run that follows the feed.
 type reader struct {
 	rt      *core.Runtime
 	hook    *hook
@@ -100,7 +98,7 @@ type reader struct {
 	mark    feedMark
 }
 
-// readFeed makes a run for each end that the webhook wants, and remembers how far it has come.
+// readFeed creates a delivery for each end that the webhook wants, and saves its position.
 func (w *Webhooks) readFeed(ctx context.Context, a *runlane.Attempt, p feedPayload) error {
 	r := &reader{rt: w.rt.Load(), hook: w.hooks[p.Webhook], send: w.send, attempt: a, mark: p.From}
 	if _, err := a.Restore(ctx, feedMarkName, &r.mark); err != nil {
@@ -108,12 +106,12 @@ func (w *Webhooks) readFeed(ctx context.Context, a *runlane.Attempt, p feedPaylo
 	}
 	following, cancel := context.WithTimeout(ctx, feedTime)
 	defer cancel()
-	defer context.AfterFunc(w.running, cancel)() // Run ends it, beside the attempt
+	defer context.AfterFunc(w.running, cancel)() // Run ends it, too
 	err := r.read(following)
-	if runlane.CodeOf(err) == runlane.ErrValidationFailed { // the feed does not keep what follows the cursor any more
+	if runlane.CodeOf(err) == runlane.ErrValidationFailed { // the feed no longer has the events after the cursor
 		a.Logger().WarnContext(
 			ctx,
-			"the feed has gone on without the webhook: ends are searched for in the list of runs",
+			"the feed no longer has the events since the webhook's last one: searching the list of runs for ends",
 			"webhook", r.hook.Name, "since", r.mark.At,
 		)
 		if err = r.search(following); err == nil {
@@ -128,11 +126,10 @@ func (w *Webhooks) readFeed(ctx context.Context, a *runlane.Attempt, p feedPaylo
 	case w.running.Err() != nil:
 		return runlane.Release(feedPause, "the process stops")
 	default:
-		return nil // the time is over
+		return nil // feedTime is over
 	}
 }
 
-// read follows the feed until its context ends.
 func (r *reader) read(ctx context.Context) error {
 	options := &core.FeedOptions{After: r.mark.Cursor, Follow: true}
 	for record, err := range r.rt.Runs().Feed(ctx, options) {
@@ -140,7 +137,7 @@ func (r *reader) read(ctx context.Context) error {
 			return err
 		}
 		if status, ends := endOf(record.Type()); ends && slices.Contains(r.hook.Statuses, status) {
-			if err := r.tell(ctx, record.RunID); err != nil {
+			if err := r.triggerDelivery(ctx, record.RunID); err != nil {
 				return err
 			}
 		}
@@ -156,7 +153,7 @@ func (r *reader) remember(ctx context.Context, cursor runlane.Cursor, at time.Ti
 	return r.attempt.Checkpoint(ctx, feedMarkName, &r.mark)
 }
 
-// search tells the ends that the list of runs has since the mark, and goes on with the feed of now.
+// search delivers the ends since the mark that the list of runs has, then continues at the feed's current end.
 func (r *reader) search(ctx context.Context) error {
 	at := time.Now()
 	now, err := r.rt.Runs().FeedStart(ctx)
@@ -172,14 +169,13 @@ func (r *reader) search(ctx context.Context) error {
 		if run.FinishedAt.Before(since) || !r.hook.wants(run.TaskID, run.Status) {
 			continue
 		}
-		if err := r.tell(ctx, run.ID); err != nil {
+		if err := r.triggerDelivery(ctx, run.ID); err != nil {
 			return err
 		}
 	}
 	return r.remember(ctx, now, at)
 }
 
-// endOf is the status that an event leads to, if it ends its run.
 func endOf(event runlane.EventType) (runlane.Status, bool) {
 	switch event {
 	case runlane.EventSucceeded:
@@ -193,11 +189,11 @@ func endOf(event runlane.EventType) (runlane.Status, bool) {
 	}
 }
 
-// tell makes the run that delivers the end of a run, unless it is there.
-func (r *reader) tell(ctx context.Context, id runlane.RunID) error {
+// triggerDelivery triggers the delivery of a run's end. If it exists, this does nothing.
+func (r *reader) triggerDelivery(ctx context.Context, id runlane.RunID) error {
 	run, err := r.rt.Runs().Get(ctx, id)
 	if runlane.CodeOf(err) == runlane.ErrRunNotFound {
-		return nil // it was removed
+		return nil // the run was removed
 	}
 	if err != nil || !r.hook.wants(run.TaskID, run.Status) {
 		return err

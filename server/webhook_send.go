@@ -23,28 +23,27 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// delivery is what a run carries that delivers an end. It names the run and holds no body: who may trigger can make a
-// true end be told again, and no other.
+// delivery is the payload of a run that delivers an end. It names the run but has no body, so that callers can repeat a
+// true end, but not invent one.
 type delivery struct {
 	Webhook string        `json:"webhook"`
 	Run     runlane.RunID `json:"run"`
-	Created time.Time     `json:"created"` // of the run: one that has the id of a run that was removed is another
+	Created time.Time     `json:"created"` // of the run: distinguishes it from a removed run with the same ID
 }
 
-// key is the same for the same end, in every process.
+// key is the same for the same end in every process.
 func (d *delivery) key() string {
 	return d.Webhook + ":" + strconv.FormatInt(d.Created.UnixMilli(), 10) + ":" + string(d.Run)
 }
 
 const (
 	secretPrefix = "whsec_"
-	// maxWebhookAnswer is how much of an answer is read, so that its connection can be used again.
+	// maxWebhookAnswer is how much of an answer is read, to reuse its connection.
 	maxWebhookAnswer = 16 << 10
-	// maxRetryAfter keeps a receiver from parking its webhooks for ever.
+	// maxRetryAfter keeps a receiver from delaying its webhooks forever.
 	maxRetryAfter = 6 * time.Hour
 )
 
-// parsedSecrets are the keys that secrets stand for.
 func parsedSecrets(secrets []string) (keys [][]byte, err error) {
 	if n := len(secrets); n < 1 || n > 2 {
 		return nil, fmt.Errorf("has %d secrets", n)
@@ -60,7 +59,6 @@ func parsedSecrets(secrets []string) (keys [][]byte, err error) {
 	return keys, nil
 }
 
-// signature is the header webhook-signature: one for each key.
 func signature(keys [][]byte, id, timestamp string, body []byte) string {
 	signatures := make([]string, len(keys))
 	for i, key := range keys {
@@ -72,7 +70,7 @@ func signature(keys [][]byte, id, timestamp string, body []byte) string {
 	return strings.Join(signatures, " ")
 }
 
-// parsedURL refuses what could not be called. It does not repeat the URL, which may hold a secret.
+// parsedURL refuses a URL that cannot be called. Errors do not repeat it, since it may hold a secret.
 func (h *Webhook) parsedURL() (*url.URL, error) {
 	to, err := url.Parse(h.URL)
 	switch {
@@ -86,8 +84,8 @@ func (h *Webhook) parsedURL() (*url.URL, error) {
 	return to, nil
 }
 
-// newClient makes a client that connects to allowed addresses alone, follows no redirect and uses no proxy, which would
-// connect elsewhere.
+// newClient returns a client for allowed addresses only. It follows no redirects and uses no proxy, which would connect
+// elsewhere.
 func (h *hook) newClient() *http.Client {
 	dialer := &net.Dialer{Timeout: h.Timeout, ControlContext: h.control}
 	return &http.Client{
@@ -106,7 +104,7 @@ func (h *hook) newClient() *http.Client {
 
 var errAddress = errors.New("the address is not one that webhooks may reach")
 
-// control is called with the address that a connection is about to be made to, behind the name's resolution.
+// control checks the resolved address before each connection.
 func (h *hook) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -118,7 +116,7 @@ func (h *hook) control(_ context.Context, _, address string, _ syscall.RawConn) 
 	return errAddress
 }
 
-// unpublic are networks within the unicast addresses that lead to no public machine, or translate to others.
+// unpublic are networks among the unicast addresses that are not public, or that translate to others.
 var unpublic = func() (found []netip.Prefix) {
 	for _, text := range []string{
 		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
@@ -130,7 +128,6 @@ var unpublic = func() (found []netip.Prefix) {
 	return found
 }()
 
-// global are the addresses of version 6 that are given out.
 var global = netip.MustParsePrefix("2000::/3")
 
 func isPublic(at netip.Addr) bool {
@@ -146,7 +143,6 @@ func isPublic(at netip.Addr) bool {
 	return true
 }
 
-// deliver reads the run, and sends the request once.
 func (w *Webhooks) deliver(ctx context.Context, a *runlane.Attempt, d delivery) error {
 	h, rt := w.hooks[d.Webhook], w.rt.Load()
 	run, err := rt.Runs().Get(ctx, d.Run)
@@ -169,7 +165,6 @@ func (w *Webhooks) deliver(ctx context.Context, a *runlane.Attempt, d delivery) 
 	return h.post(ctx, a, "msg_"+hex.EncodeToString(sum[:16]), body)
 }
 
-// post sends a request.
 func (h *hook) post(ctx context.Context, a *runlane.Attempt, id string, body []byte) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.to.String(), bytes.NewReader(body))
 	if err != nil {
@@ -194,7 +189,7 @@ func (h *hook) post(ctx context.Context, a *runlane.Attempt, id string, body []b
 	return h.judge(response)
 }
 
-// unanswered is the failure of a request without an answer. The text of the cause would hold the URL.
+// unanswered is the error for a request without an answer. It drops the url.Error, which contains the URL.
 func (h *hook) unanswered(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -208,7 +203,7 @@ func (h *hook) unanswered(err error) error {
 	return notDelivered("webhook "+quoted(h.Name)+" did not answer", err)
 }
 
-// judge makes the outcome of the attempt of an answer.
+// judge converts an answer to the outcome of the attempt.
 func (h *hook) judge(response *http.Response) error {
 	status := response.StatusCode
 	if status >= 200 && status <= 299 {
@@ -231,7 +226,7 @@ func (h *hook) judge(response *http.Response) error {
 	return failure
 }
 
-// retryAfter reads both forms of RFC 9110, seconds and a date; 0: nothing is asked for.
+// retryAfter reads both forms of RFC 9110, seconds and a date. 0 means no delay.
 func retryAfter(text string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(text, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		return time.Duration(min(seconds, uint64(maxRetryAfter/time.Second))) * time.Second

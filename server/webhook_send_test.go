@@ -42,7 +42,7 @@ func TestNewWebhooks_NamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	sound := server.Webhook{URL: "https://example.com/hook", Secrets: []string{secret}}
 	for says, change := range map[string]func(h *server.Webhook){
-		"no id":                      func(h *server.Webhook) { h.Name = "a:b" },
+		"not an id":                  func(h *server.Webhook) { h.Name = "a:b" },
 		"a URL that is not https":    func(h *server.Webhook) { h.URL = "http://example.com/" },
 		"a URL that is none":         func(h *server.Webhook) { h.URL = "https:///path" },
 		"a user or a fragment":       func(h *server.Webhook) { h.URL = "https://hidden:hidden@example.com/" },

@@ -13,10 +13,10 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// Clients in any language execute runs with these routes. The server keeps nothing of a claim: its token is checked
-// against the lease in the storage, so that a claim outlives the server that answered it.
+// Clients in any language execute runs with these routes. The server keeps no state of a claim: its token is checked
+// against the lease in the storage, so the claim outlives the server.
 
-// maxPolls is how many claims wait at once: each receives from the transport.
+// maxPolls limits the waiting claims: each receives from the transport.
 const maxPolls = 1000
 
 type claimBody struct {
@@ -32,7 +32,7 @@ type claimInput struct {
 	Body claimBody `body:"json"`
 }
 
-// claimRun answers with a run for the client, or 204 when none came.
+// claimRun answers with a run for the client, or 204 if none came.
 func claimRun(ctx context.Context, c *call, in *claimInput) (*reply, error) {
 	wait := MaxWait
 	if in.Body.Wait != nil {
@@ -84,7 +84,7 @@ func claimRun(ctx context.Context, c *call, in *claimInput) (*reply, error) {
 	return answered, nil
 }
 
-// leaseOf is a lease that was given; 0, for core's default, without one.
+// leaseOf returns the given lease, or 0 for core's default.
 func leaseOf(given *span) (time.Duration, error) {
 	if given == nil {
 		return 0, nil
@@ -100,7 +100,7 @@ func nothingToDo(c *call) (*reply, error) {
 	return &reply{streamed: true}, nil
 }
 
-// untilEnding is a context that ends with the request, and when the server stops.
+// untilEnding returns a context that also ends when the server stops.
 func (a *api) untilEnding(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(ctx)
 	if a.ending != nil {
@@ -124,10 +124,10 @@ func (a *api) isEnding() bool {
 	}
 }
 
-// inWorker is how the name of a caller stands in that of its worker, whose first slash ends it.
+// inWorker escapes a caller's name, which ends at the first slash of a worker's name.
 var inWorker = strings.NewReplacer("%", "%25", "/", "%2F")
 
-// worker is the name of a client. A caller that the server knows stands before it, so that none takes another's name.
+// worker prefixes a client's name with its authenticated caller, so that no caller can use another's name.
 func (c *call) worker(name string) string {
 	switch by := c.by.Actor; {
 	case by == runlane.OperatorActor:
@@ -146,7 +146,6 @@ func idsOf[T ~string](names []named[T]) (ids []T) {
 	return ids
 }
 
-// claimToken is a field of every body that goes on with a claim.
 type claimToken struct {
 	Token string `json:"token" required:"true" doc:"the token of the claim"`
 }
@@ -189,16 +188,13 @@ type stepBody struct {
 	Result json.RawMessage `json:"result" doc:"any JSON, kept byte by byte; none unless given"`
 }
 
-// work is what a route reads that goes on with a claim.
 type work[Body any] struct {
 	Body Body `body:"json" required:"true"`
 }
 
-// token is the claim's.
 func (t *claimToken) token() string { return t.Token }
 
-// working is a route that goes on with a claim.
-func working[Body any, B interface {
+func claimHandler[Body any, B interface {
 	*Body
 	token() string
 }](
@@ -212,13 +208,13 @@ func working[Body any, B interface {
 		claim, err := c.rt.ByToken(ctx, body.token())
 		if err != nil {
 			if e, ok := errors.AsType[*runlane.Error](err); ok {
-				c.claimed = e.RunID // for the audit: a claim that is over names its run, too
+				c.claimed = e.RunID // for the audit: an expired claim names its run, too
 			}
 			return nil, err
 		}
 		c.claimed = claim.Run.ID
 		answered, err := do(ctx, c, claim, body)
-		if runlane.Suspended(err) { // where the caller asked for no wait
+		if runlane.Suspended(err) { // although the caller asked for no wait
 			p := refusal(http.StatusConflict, string(runlane.ErrStorageConflict), "the attempt has ended: a newer "+
 				"version of the task has gone on with the run", "start the program of the newer version")
 			p.Conflict, p.RunID = runlane.ConflictLeaseOwnership, claim.Run.ID
@@ -242,7 +238,7 @@ func heartbeat(ctx context.Context, _ *call, claim *core.Claim, body *heartbeatB
 	return object("lease", shown.LeaseOf(claim)), nil
 }
 
-// outcome is the answer after the end of an attempt.
+// outcome answers the end of an attempt.
 func outcome(claim *core.Claim, err error) (*reply, error) {
 	if err != nil {
 		return nil, err
@@ -273,7 +269,7 @@ func releaseRun(ctx context.Context, _ *call, claim *core.Claim, body *releaseBo
 	}
 	delay := time.Duration(*body.After)
 	if delay == 0 {
-		delay = time.Millisecond // the shortest that a release has
+		delay = time.Millisecond // the shortest delay of a release
 	}
 	return outcome(claim, claim.Release(ctx, &runlane.ReleaseError{Delay: delay, Reason: body.Reason}))
 }
@@ -301,8 +297,7 @@ func keepStep(ctx context.Context, _ *call, claim *core.Claim, body *stepBody) (
 	return object("step", kept), nil
 }
 
-// onClaim is the line of an operation on a claim.
-func onClaim[Body any, B interface {
+func claimRoute[Body any, B interface {
 	*Body
 	token() string
 }](
@@ -319,7 +314,7 @@ func onClaim[Body any, B interface {
 		text:    text,
 		answers: answers,
 		limit:   MaxTriggerBody,
-	}, working(do))
+	}, claimHandler(do))
 }
 
 func workOperations() []operation {
@@ -341,25 +336,25 @@ func workOperations() []operation {
 				answer{status: http.StatusNoContent, text: "no run came in the time"},
 			),
 		}, claimRun),
-		onClaim("heartbeat", "heartbeat", "Extend the lease of a claim",
+		claimRoute("heartbeat", "heartbeat", "Extend the lease of a claim",
 			"Three in the time of a lease are usual. With cancelRequested the caller should stop, and release.",
 			ok[shown.Lease]("lease"), heartbeat),
-		onClaim("complete", "completeRun", "End an attempt with success", "", change, completeRun),
-		onClaim("fail", "failRun", "End an attempt with a failure",
+		claimRoute("complete", "completeRun", "End an attempt with success", "", change, completeRun),
+		claimRoute("fail", "failRun", "End an attempt with a failure",
 			"The retries of the task decide whether it is tried again.", change, failRun),
-		onClaim("release", "releaseRun", "Give a claim back",
+		claimRoute("release", "releaseRun", "Give a claim back",
 			"It costs the run no retry. A run that was asked to stop is cancelled by it.", change, releaseRun),
-		onClaim("progress", "noteProgress", "Leave a note about an attempt", "",
+		claimRoute("progress", "noteProgress", "Leave a note about an attempt", "",
 			ok[shown.Lease]("lease"), noteProgress),
-		onClaim("steps", "recallSteps", "List what the run of a claim remembers", "",
+		claimRoute("steps", "recallSteps", "List what the run of a claim remembers", "",
 			many[runlane.StepRecord]("step"), recallSteps),
-		onClaim("step", "keepStep", "Record the result of a step",
+		claimRoute("step", "keepStep", "Record the result of a step",
 			"The first record of a name counts: the answer is the one that is kept.",
 			ok[runlane.StepRecord]("step"), keepStep),
-		onClaim("sleep", "sleepRun", "Let a run pause",
+		claimRoute("sleep", "sleepRun", "Let a run pause",
 			"suspended says that the attempt has ended: the run is claimed again when the time has come, and sleeps "+
 				"no second time.", ok[shown.Waited]("waited"), sleepRun),
-		onClaim("wait", "awaitSignal", "Let a run wait for signals",
+		claimRoute("wait", "awaitSignal", "Let a run wait for signals",
 			"suspended says that the attempt has ended: the run is claimed again when a signal came, and finds it.",
 			ok[shown.Waited]("waited"), awaitSignal),
 	}, makingOperations()...)

@@ -9,8 +9,7 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// What an attempt of a client does beside its own run: it makes runs and flows, sends signals, and waits for the runs
-// that it calls.
+// An attempt of a client can create runs and flows, send signals, and wait for the runs that it calls.
 
 type blockBody struct {
 	claimToken
@@ -116,13 +115,12 @@ func callRuns(ctx context.Context, c *call, claim *core.Claim, body *callBody) (
 	return object("called", shown.CallAnswerOf(claim.Run.ID, runs, err != nil)), nil
 }
 
-// derived looks up the task of a run whose id its maker derives, so that it needs no idempotency key.
+// derived looks up the task of a run with a derived ID, which needs no idempotency key.
 func (c *call) derived(ctx context.Context, body *triggerBody) (core.BatchItem, error) {
 	body.IdempotencyKey = new(string)
 	return c.item(ctx, body)
 }
 
-// nodeBody is a node of a flow.
 type nodeBody struct {
 	Name    string                   `json:"name" required:"true" doc:"unique in the flow"`
 	Task    named[runlane.TaskID]    `json:"task" required:"true" doc:"the task of the run"`
@@ -134,14 +132,12 @@ type nodeBody struct {
 	Foreign bool                     `json:"foreign" doc:"take the name of the task without looking it up"`
 }
 
-// flowBody is a flow to start.
 type flowBody struct {
 	Flow  named[runlane.FlowID] `json:"flowId" required:"true" doc:"your own id; a second start changes nothing"`
 	Nodes []nodeBody            `json:"nodes" required:"true" doc:"1 to 1,000 runs"`
 	Meta  map[string]string     `json:"meta" doc:"kept with each of the runs"`
 }
 
-// flow builds the graph of a body.
 func (c *call) flow(ctx context.Context, body *flowBody) (*runlane.Flow, error) {
 	if n := len(body.Nodes); n == 0 || n > runlane.MaxFlowNodes {
 		return nil, badInput("nodes has none, or too many", "send 1 to 1,000")
@@ -196,27 +192,27 @@ func started(state *runlane.FlowState, err error) (*reply, error) {
 	return answered, nil
 }
 
-// makingOperations are those of a claim beside its outcome. What makes runs or sends signals needs the scope for that,
-// as without a claim.
+// makingOperations are further routes of a claim. Creating runs or sending signals needs the same scope as without a
+// claim.
 func makingOperations() []operation {
 	return []operation{
-		onClaim("snapshot", "keepSnapshot", "Record a value of an attempt as it is now",
+		claimRoute("snapshot", "keepSnapshot", "Record a value of an attempt as it is now",
 			"Operators and later attempts see it. The first record of a name counts.",
 			ok[runlane.StepRecord]("step"), keepSnapshot),
-		onClaim("block", "blockRun", "Let a run wait for an operator",
+		claimRoute("block", "blockRun", "Let a run wait for an operator",
 			"The attempt has ended. The run is claimed again when an operator resumes it.",
 			ok[shown.Change]("change"), blockRun),
-		makes(onClaim("trigger", "triggerByClaim", "Trigger a run whose source is the claimed one",
+		makes(claimRoute("trigger", "triggerByClaim", "Trigger a run whose source is the claimed one",
 			"The claim is judged before. Give the run an id or a key: attempts are repeated.",
 			madeOrFound[shown.Triggered]("triggered"), triggerByClaim)),
-		makes(onClaim("signal", "signalByClaim", "Send a signal to another run, or to a node of a flow",
+		makes(claimRoute("signal", "signalByClaim", "Send a signal to another run, or to a node of a flow",
 			"The claim is judged before. Give the signal an id: attempts are repeated.",
 			ok[shown.Change]("change"), signalByClaim)),
-		makes(onClaim("call", "callRuns", "Make runs below the claimed one, and wait for their ends",
+		makes(claimRoute("call", "callRuns", "Make runs below the claimed one, and wait for their ends",
 			"suspended says that the attempt has ended: the run is claimed again when all have ended, and finds them "+
 				"in the order of the payloads. Each is made once.",
 			ok[shown.CallAnswer]("called"), callRuns)),
-		makes(onClaim("flow", "flowByClaim", "Start a flow by an attempt",
+		makes(claimRoute("flow", "flowByClaim", "Start a flow by an attempt",
 			"The claim is judged before. The flow goes on when the run has ended.",
 			ok[runlane.FlowState]("flow"), flowByClaim)),
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// What lets the run of a claim wait.
+// A run can wait through its claim: for a time, or for signals.
 
 type sleepBody struct {
 	claimToken
@@ -40,7 +40,7 @@ func awaitSignal(ctx context.Context, _ *call, claim *core.Claim, body *awaitBod
 	}
 	name := body.Name
 	if name == "" {
-		name = strings.Join(body.Signals, "+") // another choice of signals is another wait
+		name = strings.Join(body.Signals, "+") // a different choice of signals is a different wait
 	}
 	request := runlane.WaitRequest{
 		Name:   name,
@@ -60,7 +60,7 @@ func awaitSignal(ctx context.Context, _ *call, claim *core.Claim, body *awaitBod
 	return waited(claim, answer, err)
 }
 
-// waited answers what a wait found, or that the attempt has ended to wait.
+// waited answers with the result of a wait, or reports that the attempt ended in order to wait.
 func waited(claim *core.Claim, answer runlane.WaitAnswer, err error) (*reply, error) {
 	suspended := runlane.Suspended(err)
 	if err != nil && !suspended {

@@ -7,7 +7,7 @@ import (
 	"github.com/runlane/runlane-go/server"
 )
 
-// A time of zero is no time, and none that is absent.
+// A time of zero is not a time, and none that is absent.
 func TestWork_ATimeOfZero_IsZero(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

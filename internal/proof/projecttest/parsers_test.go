@@ -123,7 +123,7 @@ var parserTargets = map[string]string{
 	"server/noNulls":                            "FuzzBody",
 	"server/limitsOf":                           "- tags of this package",
 	"server/statusWords.UnmarshalJSON":          "FuzzBody",
-	"server/api.sameSite":                       "FuzzHeaders",
+	"server/api.checkOrigin":                    "FuzzHeaders",
 	"server/peerOf":                             "FuzzHeaders",
 	"server/Reachable":                          "- the address of a listener; what is no address is none of loopback",
 	"server/Webhook.parsedURL":                  "FuzzWebhook",
