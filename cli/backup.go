@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"path/filepath"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -15,11 +14,11 @@ func backupCommand() *command {
 		name:  "backup",
 		usage: "FILE",
 		short: "Copy a lane in a file while it works",
-		long: "The copy has all environments, as they were at one moment, and is a lane like any other: " +
-			"--lane sqlite:FILE. It is written under another name beside FILE, synced, opened and checked, and " +
-			"then named FILE: what is there is whole, and never overwritten. Programs go on meanwhile.\n\n" +
-			"Only a lane in a file has this. On AWS the table's own recovery and backups are the means: " +
-			"docs/operating.md. \"export\" moves an environment between lanes.",
+		long: "The copy has all environments, as they were at one moment, and is a lane like any other: --lane " +
+			"sqlite:FILE. It is written under another name, synced, opened, checked and then renamed, so FILE is " +
+			"always whole. An existing file is never overwritten. Programs go on meanwhile.\n\n" +
+			"This needs a lane in a file. On AWS use the table's own recovery and backups: docs/operating.md. " +
+			"\"export\" moves an environment between lanes.",
 		examples: []string{"backup state-2026-03-01.db --lane sqlite:state.db"},
 		min:      1, max: 1,
 		local: true,
@@ -43,7 +42,7 @@ func (s *session) backup(ctx context.Context, path string) error {
 	if !ok {
 		return notInFile("lane " + rt.Lane().Name)
 	}
-	size, err := copier.CopyTo(ctx, s.fromCall(path))
+	size, err := copier.CopyTo(ctx, s.path(path))
 	if err != nil {
 		return err
 	}
@@ -57,22 +56,14 @@ func (s *session) backup(ctx context.Context, path string) error {
 	return nil
 }
 
-// fromCall is a path as the caller means it.
-func (s *session) fromCall(path string) string {
-	if s.folder == "" || filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(s.folder, path)
-}
-
 func restoreCommand() *command {
 	return &command{
 		name:  "restore",
 		usage: "COPY",
 		short: "Put a copy that \"backup\" made in the place of a lane's file",
-		long: "Stop all programs that use the file: while one has it open, it is left as it is. COPY is checked and " +
-			"copied, and stays. The file is replaced in one step; what it had is gone, with its log. Never use " +
-			"\"cp\" for this: the old log stays beside the file, which then is refused.",
+		long: "First stop all programs that use the file: while it is open, it is not replaced. COPY is checked and " +
+			"copied, and stays. The file and its log are replaced in one step; their old contents are lost. Never use " +
+			"\"cp\" for this: the old log would stay, and the file would be refused.",
 		examples: []string{"restore state-2026-03-01.db --lane sqlite:state.db"},
 		min:      1, max: 1,
 		local: true,
@@ -93,10 +84,10 @@ func (s *session) restore(ctx context.Context, copied string, yes bool) error {
 	if !ok {
 		return notInFile("the lane")
 	}
-	if err := s.setLane(fileLane + s.fromCall(copied)); err != nil {
+	if err := s.setLane(fileLane + s.path(copied)); err != nil {
 		return err
 	}
-	rt, err := s.rt(ctx) // on the copy
+	rt, err := s.rt(ctx) // opens the copy
 	if err != nil {
 		return err
 	}
@@ -125,7 +116,7 @@ func (s *session) restore(ctx context.Context, copied string, yes bool) error {
 func notInFile(what string) error {
 	return &runlane.Error{
 		Code:    runlane.ErrCapabilityUnsupported,
-		Message: what + " is no file",
+		Message: what + " is not a file",
 		Hint:    "give --lane sqlite:PATH; a table has its own backups: docs/operating.md",
 	}
 }

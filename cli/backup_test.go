@@ -70,7 +70,7 @@ func TestBackup_ThatCannotBeMade_SaysWhy(t *testing.T) {
 	if r := w.run(t.Context(), "backup", "copy.db"); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "name another file") {
 		t.Errorf("%+v", r)
 	}
-	if r := newWorld().run(t.Context(), "backup", "copy.db"); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "lane memory is no file") {
+	if r := newWorld().run(t.Context(), "backup", "copy.db"); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "lane memory is not a file") {
 		t.Errorf("%+v", r)
 	}
 	if r := w.run(t.Context(), "backup"); r.code != cli.ExitUsage {
@@ -145,11 +145,11 @@ func TestRestore_ThatCannotBeDone_SaysWhy(t *testing.T) {
 		f.restored != "" {
 		t.Errorf("%+v", r)
 	}
-	if r := w.run(t.Context(), "restore", copied, "--lane", "aws:", "--yes"); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "is no file") {
+	if r := w.run(t.Context(), "restore", copied, "--lane", "aws:", "--yes"); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "is not a file") {
 		t.Errorf("%+v", r)
 	}
 	if r := newWorld().run(t.Context(), "restore", copied, "--lane", "sqlite:state.db", "--yes"); r.code != cli.ExitUsage ||
-		!strings.Contains(r.stderr, "lane memory is no file") {
+		!strings.Contains(r.stderr, "lane memory is not a file") {
 		t.Errorf("%+v", r)
 	}
 	f.fault = &runlane.Error{Code: runlane.ErrValidationFailed, Message: "state.db is open in another process"}

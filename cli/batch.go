@@ -16,10 +16,9 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// batchSize is how many lines are triggered together.
+// batchSize is the number of lines triggered together.
 const batchSize = 100
 
-// batch is one call of trigger --batch.
 type batch struct {
 	s       *session
 	rt      *core.Runtime
@@ -28,12 +27,12 @@ type batch struct {
 	task    string
 	id      string
 	pending []core.BatchItem
-	lines   []int // of pending
+	lines   []int // line numbers of pending
 	total   shown.Batch
 }
 
-// triggerBatch makes a run of each line. The run's id is computed from the batch's id and the line's number, unless the
-// line gives its own, so that a batch can be repeated.
+// triggerBatch creates a run for each line. The run's ID comes from the line, or from the batch's ID and the line's
+// number, so that a batch can be repeated.
 func (s *session) triggerBatch(ctx context.Context, chosen *triggerFlags, task, name, id string) error {
 	if chosen.runID != "" || chosen.idempotencyKey != "" || chosen.singletonKey != "" {
 		return usagef("", "--id, --idempotency-key and --singleton-key belong into the lines of a batch")
@@ -55,7 +54,7 @@ func (s *session) triggerBatch(ctx context.Context, chosen *triggerFlags, task, 
 		id = "batch_" + strings.ToLower(rand.Text()[:16])
 	}
 	if err := runlane.RunID(id + "-0").Validate(); err != nil {
-		return usagef("repeat the one that the interrupted batch printed; ", "--batch-id is no id")
+		return usagef("repeat the one that the interrupted batch printed; ", "--batch-id is not an id")
 	}
 	b := &batch{
 		s:      s,
@@ -84,7 +83,7 @@ func (b *batch) end() error {
 	}
 	if b.total.Failed > 0 {
 		b.s.note("correct the lines that failed and repeat the command with --batch-id %s: nothing is made twice", b.id)
-		return &told{code: ExitFailed}
+		return &exitError{code: ExitFailed}
 	}
 	return nil
 }
@@ -103,7 +102,7 @@ func (b *batch) read(ctx context.Context, input io.Reader) error {
 			continue
 		}
 		item, err := b.item(ctx, number, bytes.Clone(text))
-		if exitCode(err) == ExitUnavailable { // the tasks cannot be looked up; no fault of the line
+		if exitCode(err) == ExitUnavailable { // the tasks cannot be looked up, which is not the line's fault
 			return err
 		}
 		if err != nil {
@@ -129,7 +128,6 @@ func (b *batch) read(ctx context.Context, input io.Reader) error {
 	return b.flush(ctx)
 }
 
-// item reads one line.
 func (b *batch) item(ctx context.Context, number int, text []byte) (core.BatchItem, error) {
 	line, err := readBatchLine(text)
 	if err != nil {
@@ -186,13 +184,13 @@ func (b *batch) options(number int, line *batchLine) (*runlane.TriggerOptions, e
 			return nil, err
 		}
 	}
-	if o.RunID == "" { // beside a key, too: a run that failed does not retain it
+	if o.RunID == "" { // even with a key: a failed run does not retain it
 		o.RunID = runlane.RunID(fmt.Sprintf("%s-%d", b.id, number))
 	}
 	return o, nil
 }
 
-// flush triggers the pending lines. An error ends the batch; runs made before it are counted.
+// flush triggers the pending lines. An error ends the batch; runs created before it are counted.
 func (b *batch) flush(ctx context.Context) error {
 	if len(b.pending) == 0 {
 		return nil
@@ -200,7 +198,7 @@ func (b *batch) flush(ctx context.Context) error {
 	results, err := b.rt.TriggerBatch(ctx, b.pending)
 	for i, result := range results {
 		if result.Err != nil {
-			if err == nil || exitCode(result.Err) != exitCode(err) { // else it is the batch's error, told once
+			if err == nil || exitCode(result.Err) != exitCode(err) { // otherwise the batch's own error reports it
 				b.fail(b.lines[i], result.Err)
 			}
 			continue

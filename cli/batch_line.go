@@ -13,13 +13,13 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// batchLine is one line of --batch. Unknown fields are refused: a misspelled key would be lost silently.
+// batchLine is one line of --batch. Unknown fields are refused: a misspelled key would otherwise be ignored.
 type batchLine struct {
 	Task           runlane.TaskID    `json:"task"`
 	Payload        json.RawMessage   `json:"payload"`
 	Queue          runlane.QueueName `json:"queue"`
 	RunID          runlane.RunID     `json:"runId"`
-	IdempotencyKey *string           `json:"idempotencyKey"` // nil: not given, which an empty key is
+	IdempotencyKey *string           `json:"idempotencyKey"` // nil: not given; an empty key counts as given
 	SingletonKey   *string           `json:"singletonKey"`
 	ConcurrencyKey *string           `json:"concurrencyKey"`
 	Delay          string            `json:"delay"`
@@ -27,7 +27,6 @@ type batchLine struct {
 	Meta           map[string]string `json:"meta"`
 }
 
-// batchFields are the names of a line's fields.
 func batchFields() []string {
 	var names []string
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[batchLine]()) {
@@ -36,13 +35,13 @@ func batchFields() []string {
 	return names
 }
 
-// readBatchLine reads a line. A fault is reported with its column.
+// readBatchLine reads a line. Errors name the column.
 func readBatchLine(text []byte) (line batchLine, err error) {
 	if message, faulty := jsonFault(text); faulty {
 		return line, usagef("write one JSON object a line", "no JSON: %s", strings.TrimPrefix(message, "line 1, "))
 	}
 	if text[0] != '{' {
-		return line, usagef("write one JSON object a line", "column 1: this is no object")
+		return line, usagef("write one JSON object a line", "column 1: this is not an object")
 	}
 	if name, column, unknown := unknownField(text, batchFields()); unknown {
 		return line, usagef(
@@ -56,16 +55,16 @@ func readBatchLine(text []byte) (line batchLine, err error) {
 	err = json.Unmarshal(text, &line)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		column := utf8.RuneCount(text[:min(int(wrong.Offset), len(text))])
-		message, next := "column %d: %s is no text but a %s", "write it in quotes"
+		message, next := "column %d: %s is not text but a %s", "write it in quotes"
 		if wrong.Field == "meta" {
-			message, next = "column %d: %s is no object of texts: there is a %s", `write {"key":"value"}`
+			message, next = "column %d: %s is not an object of texts: there is a %s", `write {"key":"value"}`
 		}
 		return line, usagef(next, message, column, quoted(wrong.Field), wrong.Value)
 	}
 	return line, err
 }
 
-// unknownField finds the first field of an object that is not among the known ones, and its column.
+// unknownField returns the first unknown field of an object, and its column.
 func unknownField(object []byte, known []string) (name string, column int, unknown bool) {
 	decoder := json.NewDecoder(bytes.NewReader(object))
 	_, err := decoder.Token()
@@ -76,7 +75,7 @@ func unknownField(object []byte, known []string) (name string, column int, unkno
 			break
 		}
 		name = fmt.Sprint(token)
-		// The case of a name does not matter to encoding/json.
+		// encoding/json ignores the case of a name.
 		if !slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
 			quote := bytes.IndexByte(object[before:], '"')
 			return name, 1 + utf8.RuneCount(object[:before+quote]), true

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// become puts a program with the arguments of this one in this one's place. It is no child, since a child would outlive
-// a kill of this process.
-func (s *session) become(ctx context.Context, program, folder string) error {
+// replaceProcess replaces this process by another program with the same arguments. A child process would survive a kill of this
+// one.
+func (s *session) replaceProcess(ctx context.Context, program, folder string) error {
 	if err := os.Chdir(folder); err != nil {
 		return err
 	}

@@ -18,8 +18,7 @@ import (
 
 const (
 	maxBenchRuns = 10_000
-	// benchPoll is how often runs that have not ended are read again. Their times come from their events, so it adds
-	// nothing to them.
+	// benchPoll is the interval at which open runs are read. It does not affect the results, which come from events.
 	benchPoll = 100 * time.Millisecond
 )
 
@@ -31,13 +30,13 @@ func benchCommand() *command {
 		min:   1,
 		max:   2,
 		words: taskNames,
-		long: "Makes runs with one payload, follows them to their ends, and tells how long a trigger took, how long " +
-			"a run waited for its start, and how long it took in all: the median, and the 90th and 99th percentile. " +
+		long: "Creates runs with one payload, waits until they end, and reports how long a trigger took, how long a run " +
+			"waited for its start, and how long it took in all: the median, and the 90th and 99th percentile. " +
 			"The runs are real: workers of this lane execute them, and they stay in the list of runs until they are " +
 			"pruned.\n\n" +
 			"With --work this process executes them too, as \"worker\" does; a lane in memory needs that. Waits are " +
 			"measured by the clocks of the processes that trigger and execute. A task that computes an idempotency " +
-			"key gets another one for each run.",
+			"key gets a different one for each run.",
 		examples: []string{
 			"bench reports.nightly --runs 20",
 			"bench emails.welcome @payload.json --runs 500 --yes --json",
@@ -96,7 +95,6 @@ func benchCommand() *command {
 	}
 }
 
-// bench is one measurement.
 type bench struct {
 	runs, concurrency int
 	work              bool
@@ -112,7 +110,7 @@ type bench struct {
 	ended    []*runlane.Run
 }
 
-// measure triggers runs, follows them and shows the result.
+// measure triggers runs, waits for their ends and shows the result.
 func (b *bench) measure(ctx context.Context) (err error) {
 	if b.work {
 		working, stop := context.WithCancel(ctx)
@@ -140,7 +138,7 @@ func (b *bench) measure(ctx context.Context) (err error) {
 	return b.show()
 }
 
-// each does that many things, with the wanted concurrency, and begins none after the first error.
+// each calls do for 0 to count-1 with the chosen concurrency. After the first error it starts no more.
 func (b *bench) each(count int, do func(n int) error) error {
 	numbers, faults := make(chan int), make(chan error, b.concurrency)
 	var doing sync.WaitGroup
@@ -187,7 +185,6 @@ func (b *bench) trigger(ctx context.Context, n int) error {
 	return nil
 }
 
-// follow waits until every run has ended.
 func (b *bench) follow(ctx context.Context) error {
 	ticker := time.NewTicker(benchPoll)
 	defer ticker.Stop()
@@ -203,7 +200,7 @@ func (b *bench) follow(ctx context.Context) error {
 	}
 }
 
-// look removes the runs that have ended from those that wait.
+// look moves runs that have ended from waiting to ended.
 func (b *bench) look(ctx context.Context) error {
 	waiting := b.waiting
 	b.waiting = nil
@@ -220,11 +217,10 @@ func (b *bench) look(ctx context.Context) error {
 	})
 }
 
-// span is a measure in milliseconds.
 type span struct {
 	Median float64 `json:"p50Ms"`
-	Most   float64 `json:"p90Ms"`
-	Nearly float64 `json:"p99Ms"`
+	P90    float64 `json:"p90Ms"`
+	P99    float64 `json:"p99Ms"`
 }
 
 func spanOf(times []time.Duration) span {
@@ -235,7 +231,7 @@ func spanOf(times []time.Duration) span {
 	return span{at(0.5), at(0.9), at(0.99)}
 }
 
-// show shows the measures. Runs that did not succeed are counted, and the exit code tells that there were some.
+// show shows the result. If a run did not succeed, the exit code is ExitFailed.
 func (b *bench) show() error {
 	var starts, wholes []time.Duration
 	first, last, ends := b.ended[0].CreatedAt, b.ended[0].FinishedAt, map[runlane.Status]int{}
@@ -258,7 +254,7 @@ func (b *bench) show() error {
 		Succeeded int            `json:"succeeded"`
 		Failed    int            `json:"failed"`
 		Cancelled int            `json:"cancelled"`
-		Rate      float64        `json:"runsPerSecond"` // 0: all within a millisecond
+		Rate      float64        `json:"runsPerSecond"` // 0: all within one millisecond
 		Trigger   span           `json:"trigger"`
 		Start     *span          `json:"start,omitempty"`
 		Whole     span           `json:"whole"`
@@ -276,7 +272,7 @@ func (b *bench) show() error {
 	}
 	t := &table{header: []string{"MEASURE", "MEDIAN", "90 %", "99 %"}}
 	row := func(name string, m span) {
-		t.add(name, fmt.Sprintf("%.1f ms", m.Median), fmt.Sprintf("%.1f ms", m.Most), fmt.Sprintf("%.1f ms", m.Nearly))
+		t.add(name, fmt.Sprintf("%.1f ms", m.Median), fmt.Sprintf("%.1f ms", m.P90), fmt.Sprintf("%.1f ms", m.P99))
 	}
 	row("trigger", shown.Trigger)
 	if len(starts) > 0 {
@@ -302,7 +298,7 @@ func (b *bench) show() error {
 		)
 	}
 	if shown.Succeeded < shown.Runs {
-		return &told{code: ExitFailed}
+		return &exitError{code: ExitFailed}
 	}
 	return nil
 }

@@ -13,17 +13,16 @@ import (
 )
 
 const (
-	askHelp  = "\n\nThe runs are counted first. On a terminal you are asked then, elsewhere --yes has to be given."
-	bulkHelp = " Without RUN, all runs that match the filter are meant; --all means every run." + askHelp
+	askHelp  = "\n\nThe runs are counted first. Then the command asks on a terminal; elsewhere --yes is required."
+	bulkHelp = " Without RUN it applies to all runs that match the filter, or with --all to every run." + askHelp
 )
 
-// Bounds of one round, and of the rounds that only count.
+// Limits of one round, and of rounds that only count.
 const (
 	roundRuns   = 1000
 	countRounds = 100
 )
 
-// bulk is one operation on many runs.
 type bulk struct {
 	all, dryRun, yes bool
 	after            string
@@ -34,7 +33,7 @@ func (b *bulk) define(set *flag.FlagSet) {
 	set.BoolVar(&b.all, "all", false, "every run there is, in place of a filter")
 	set.BoolVar(&b.dryRun, "dry-run", false, "count, and change nothing")
 	set.BoolVar(&b.yes, "yes", false, "do not ask")
-	set.StringVar(&b.after, "after", "", "CURSOR with which an interrupted call said it could go on")
+	set.StringVar(&b.after, "after", "", "CURSOR from an interrupted call, to continue it")
 	set.IntVar(&b.limit, "limit", 0, "NUMBER of runs at most; all unless given")
 }
 
@@ -86,28 +85,27 @@ func (s *session) inBulk(
 	})
 }
 
-// bulkCall is one of core's calls for many runs.
 type bulkCall struct {
 	call        func(ctx context.Context, after runlane.Cursor, limit int, dry bool) (*core.BulkResult, error)
 	verb, done  string
 	after       runlane.Cursor
 	limit       int // 0 means all
 	dryRun, yes bool
-	nothing     func() // what to say when there is nothing to do; may be nil
-	stay        string // why the call skips some runs, if that is known when they are counted
+	nothing     func() // reports that nothing matches; may be nil
+	stay        string // why some runs are skipped, if counting already shows that
 }
 
-// meant is how many runs the operation is for, or was for.
-func (b *bulkCall) meant(total *shown.Bulk) int {
+// applicable returns the number of runs that the operation applies to.
+func (b *bulkCall) applicable(total *shown.Bulk) int {
 	if b.stay != "" {
 		return total.Matched - total.Skipped
 	}
 	return total.Matched
 }
 
-// text says how many runs match, which may be a lower bound.
+// text describes the number of matching runs, which may be a lower bound.
 func (b *bulkCall) text(total *shown.Bulk) string {
-	text := plural(b.meant(total), "run matches", "runs match")
+	text := plural(b.applicable(total), "run matches", "runs match")
 	if total.AtLeast {
 		text = "at least " + text
 	}
@@ -117,7 +115,6 @@ func (b *bulkCall) text(total *shown.Bulk) string {
 	return text
 }
 
-// countAndDo counts, asks and does, round after round.
 func (s *session) countAndDo(ctx context.Context, b bulkCall) error {
 	counted, err := s.rounds(ctx, b, true)
 	if err != nil {
@@ -126,7 +123,7 @@ func (s *session) countAndDo(ctx context.Context, b bulkCall) error {
 	if counted.Matched == 0 && b.nothing != nil {
 		b.nothing()
 	}
-	if b.dryRun || b.meant(&counted) == 0 && !counted.AtLeast {
+	if b.dryRun || b.applicable(&counted) == 0 && !counted.AtLeast {
 		counted.DryRun = b.dryRun
 		return s.showTotal(b, counted)
 	}
@@ -145,18 +142,18 @@ func (s *session) countAndDo(ctx context.Context, b bulkCall) error {
 		return err
 	}
 	if total.Failed > 0 {
-		return &told{code: ExitFailed}
+		return &exitError{code: ExitFailed}
 	}
 	return nil
 }
 
-// rounds calls until nothing is left or the limit is reached. The total is valid even with an error.
+// rounds repeats the call until no runs are left or the limit is reached. The total is valid even with an error.
 func (s *session) rounds(ctx context.Context, b bulkCall, dry bool) (total shown.Bulk, err error) {
 	total.Verb, total.DryRun, total.Next = b.verb, dry, b.after
 	for round := 1; ; round++ {
 		limit := roundRuns
 		if b.limit > 0 {
-			limit = b.limit - b.meant(&total)
+			limit = b.limit - b.applicable(&total)
 		}
 		result, err := b.call(ctx, total.Next, limit, dry)
 		if result != nil {
@@ -170,9 +167,9 @@ func (s *session) rounds(ctx context.Context, b bulkCall, dry bool) (total shown
 		if err != nil {
 			return total, err
 		}
-		if b.limit > 0 && b.meant(&total) >= b.limit {
+		if b.limit > 0 && b.applicable(&total) >= b.limit {
 			if dry {
-				total.Matched -= b.meant(&total) - b.limit // a call that counts may find slightly more
+				total.Matched -= b.applicable(&total) - b.limit // a counting call may find slightly more
 			}
 			return total, nil
 		}
@@ -205,7 +202,7 @@ func (s *session) showTotal(b bulkCall, total shown.Bulk) error {
 	if s.json {
 		return s.emit("bulk", &total)
 	}
-	if total.DryRun || b.meant(&total) == 0 && total.Changed == 0 {
+	if total.DryRun || b.applicable(&total) == 0 && total.Changed == 0 {
 		s.line("%s, nothing was changed", b.text(&total))
 		return nil
 	}

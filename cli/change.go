@@ -11,15 +11,15 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// change is who changes something and why.
+// change holds the actor and reason of a change.
 type change struct{ actor, reason string }
 
 func (c *change) define(set *flag.FlagSet) {
-	set.StringVar(&c.actor, "actor", "", "NAME of who does it, kept with the change; else RUNLANE_ACTOR, else USER")
-	set.StringVar(&c.reason, "reason", "", "TEXT that says why, kept with the change")
+	set.StringVar(&c.actor, "actor", "", "NAME of the actor, kept with the change; else RUNLANE_ACTOR, else USER")
+	set.StringVar(&c.reason, "reason", "", "TEXT of the reason, kept with the change")
 }
 
-// options checks what core would refuse, so that a refusal of core is about the run.
+// options checks the limits of core here, so that any later refusal by core is about the run.
 func (c *change) options(s *session) (core.ChangeOptions, error) {
 	actor, err := s.actor(c.actor)
 	if err == nil && len(c.reason) > runlane.MaxReasonBytes {
@@ -28,7 +28,7 @@ func (c *change) options(s *session) (core.ChangeOptions, error) {
 	return core.ChangeOptions{Actor: actor, Reason: c.reason}, err
 }
 
-// actor is the person at the keyboard.
+// actor returns the person at the keyboard.
 func (s *session) actor(given string) (runlane.Actor, error) {
 	for _, id := range []string{given, s.getenv("RUNLANE_ACTOR"), s.getenv("USER")} {
 		if id == "" {
@@ -46,19 +46,18 @@ func (s *session) actor(given string) (runlane.Actor, error) {
 	return runlane.OperatorActor, nil
 }
 
-// operation is an operation on one run, or on all runs that match a filter.
+// operation applies to one run, or to all runs that match a filter.
 type operation struct {
 	verb, done string // "cancel", "cancelled"
 	one        operateOne
 	all        func(context.Context, *core.Runtime, *core.BulkOptions) (*core.BulkResult, error)
 }
 
-// operateOne returns the changed run, or the run that was made from it, which alone has an outcome.
+// operateOne returns the changed run, or the new run made from it. Only a new run has an outcome.
 type operateOne func(
 	context.Context, *core.Runtime, runlane.RunID, *core.ChangeOptions,
 ) (*runlane.Run, runlane.TriggerOutcome, error)
 
-// runsOperation is one of core's on runs.
 func runsOperation(
 	verb, done string,
 	one operateOne,
@@ -81,7 +80,6 @@ func cancelOne(
 	return run, "", err
 }
 
-// repeatOne makes a run from another, or finds the one that was made before.
 func repeatOne(kind runlane.SourceType) operateOne {
 	return func(
 		ctx context.Context, rt *core.Runtime, id runlane.RunID, o *core.ChangeOptions,
@@ -110,8 +108,8 @@ func resumeOne(
 
 func runsResumeCommand() *command {
 	return operationCommand("resume", "Let waiting runs go on now",
-		"What is left of a delay, of the backoff of a retry, or of a release is skipped. Counters and failures stay. "+
-			"A handler that sleeps or waits for something looks again, and waits on where it has not come.",
+		"Skips the rest of a delay, of a retry's backoff, or of a release. Counters and failures stay. A handler "+
+			"that sleeps or waits checks again, and may wait on.",
 		[]string{
 			"runs resume run_01J8ZQ4T --reason \"the quota was raised\"",
 			"runs resume --status retrying --queue emails --dry-run",
@@ -119,8 +117,7 @@ func runsResumeCommand() *command {
 		runsOperation("resume", "resumed", resumeOne, (*core.Runs).ResumeAll))
 }
 
-const askTwice = "Asking twice makes one run, and the second answer says so: to repeat once more, repeat the run " +
-	"that was made."
+const askTwice = "Asking twice makes one run, and the second answer says so: to repeat again, repeat the new run."
 
 func runsRetryCommand() *command {
 	return operationCommand("retry", "Repeat failed runs, as new runs",
@@ -169,14 +166,14 @@ func operationCommand(name, short, long string, examples []string, op operation)
 	}
 }
 
-// each does the operation on the named runs. A failure does not stop the others; the first failure's code is the
-// command's.
+// each applies the operation to the named runs, even after a failure. The command exits with the code of the first
+// failure.
 func (s *session) each(
 	ctx context.Context, op operation, args []string, changes *core.ChangeOptions, dryRun bool,
 ) error {
 	code := ExitOK
 	for n, given := range args {
-		err := s.toOne(ctx, op, given, changes, dryRun)
+		err := s.changeOneRun(ctx, op, given, changes, dryRun)
 		if err == nil {
 			continue
 		}
@@ -196,12 +193,12 @@ func (s *session) each(
 		s.report(err)
 	}
 	if code != ExitOK {
-		return &told{code: code}
+		return &exitError{code: code}
 	}
 	return nil
 }
 
-func (s *session) toOne(
+func (s *session) changeOneRun(
 	ctx context.Context, op operation, given string, changes *core.ChangeOptions, dryRun bool,
 ) error {
 	run, err := s.findRun(ctx, given, true)
@@ -237,16 +234,16 @@ func (s *session) toOne(
 	return nil
 }
 
-// notGiven is a duration that a flag cannot have by accident.
+// notGiven marks an unset duration flag. No user can enter it.
 const notGiven = time.Duration(math.MinInt64)
 
 func runsPruneCommand() *command {
 	return &command{
 		name:  "prune",
 		short: "Remove runs that ended long enough ago, with their histories",
-		long: "The oldest go first. What was removed is gone. --older-than 0 means every run that has ended. Runs " +
-			"that still retain an idempotency key stay, unless --release-owners is given: without them a duplicate " +
-			"trigger would be let through." + askHelp,
+		long: "The oldest go first. Removed runs are gone. --older-than 0 means every run that has ended. Runs that " +
+			"still retain an idempotency key stay, unless --release-owners is given: without them a duplicate trigger " +
+			"would be accepted." + askHelp,
 		examples: []string{
 			"runs prune --older-than 90d --dry-run",
 			"runs prune --older-than 90d --status succeeded --yes",
@@ -263,7 +260,7 @@ func runsPruneCommand() *command {
 			)
 			flags.Var(&which, "status", "STATUSES of finished runs, with commas between; all three unless given")
 			flags.BoolVar(&options.ReleaseOwners, "release-owners", false, "also runs that retain an idempotency key")
-			after := flags.String("after", "", "CURSOR with which an interrupted call said it could go on")
+			after := flags.String("after", "", "CURSOR from an interrupted call, to continue it")
 			dryRun := flags.Bool("dry-run", false, "count, and remove nothing")
 			limit := flags.Int("limit", 0, "NUMBER of runs at most; all unless given")
 			yes := flags.Bool("yes", false, "do not ask")
@@ -277,7 +274,7 @@ func runsPruneCommand() *command {
 				case options.OlderThan < 0:
 					return usagef("give 0 or more; ", "--older-than is %s", runlane.FormatDuration(options.OlderThan))
 				case options.OlderThan == 0:
-					options.OlderThan = 1 // core takes 0 for not set
+					options.OlderThan = 1 // core treats 0 as unset
 				}
 				if *limit < 0 {
 					return usagef("", "--limit is %d", *limit)
@@ -290,10 +287,10 @@ func runsPruneCommand() *command {
 				call := func(ctx context.Context, after runlane.Cursor, limit int, dry bool) (*core.BulkResult, error) {
 					o := options
 					if dry && after == options.After {
-						after = "" // the removal's cursor does not fit the count, which sees no removed runs
+						after = "" // the cursor of a removal is not valid for a count, which never sees removed runs
 					}
 					if dry {
-						limit = runlane.MaxPageLimit // of the list; the limit applies to the runs found in it
+						limit = runlane.MaxPageLimit // of the list; the user's limit applies to matching runs
 					}
 					o.After, o.Limit, o.DryRun = after, min(limit, runlane.MaxPageLimit), dry
 					return rt.Runs().Prune(ctx, &o)

@@ -1,8 +1,8 @@
-// Package cli is the command line: runs, schedules, queues and dead letters for people and for scripts. [Main] gives a
+// Package cli is the command line: runs, schedules, queues and dead letters for people and scripts. [Main] gives a
 // program these commands for its own tasks; cmd/runlane is the same without tasks.
 //
-// Results are written to stdout and everything else to stderr. The output of --json is described in docs/json.md, the
-// commands are in docs/commands.md, and the exit codes are the Exit constants.
+// Results go to stdout, everything else to stderr. docs/json.md describes --json, docs/commands.md the commands, and
+// the Exit constants the exit codes.
 package cli
 
 import (
@@ -21,82 +21,78 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// Opener builds the program's runtime; the command line closes it. It is called once, by commands that need a runtime,
-// after the flags that stand for environment variables (--table, --env and the like) were applied to the process's
-// environment.
+// Opener builds the program's runtime, which the command line closes. It is called at most once, after flags such as
+// --table and --env have set their environment variables.
 type Opener = func(ctx context.Context) (*core.Runtime, error)
 
 // Options of [Run]. nil means none.
 type Options struct {
 	// Args are the arguments without the program's name. nil means os.Args[1:].
 	Args []string
-	// Folder is where the command is called: relative file names start there, and the file of dev is searched
-	// for in it and in the folders above. "" means the working folder of the process, without a search for a session
-	// when Args are given.
+	// Folder is the folder of the call: relative file names start there, and the file of dev is searched in it and its
+	// parents. "" means the process's working folder, without that search if Args are given.
 	Folder string
-	// Project makes dev build the program in the folder, which then takes the place of this process, or runs as its
-	// child where a system has no such thing: for programs that define no tasks.
+	// Project makes dev build the program in the folder and replace this process by it. It is for programs without
+	// tasks.
 	Project bool
-	// Checks are what doctor tries besides its own checks, in their order.
+	// Checks run after doctor's own checks, in this order.
 	Checks []Check
-	// MCP makes what "mcp" serves, and "serve" at /mcp, for language models: New of package mcp, a separate module. The
-	// names are those of tools that may change something. nil means that the program has none.
+	// MCP makes the tools for language models of "mcp", and of "serve" at /mcp: New of package mcp, a separate module.
+	// allow names the tools that may change something. nil means no tools.
 	MCP func(allow []string) (MCP, error)
-	// Getenv and Setenv reach the environment. nil means os.Getenv and os.Setenv.
+	// Getenv and Setenv access the environment. nil means os.Getenv and os.Setenv.
 	Getenv func(name string) string
 	// Setenv, see Getenv.
 	Setenv func(name, value string) error
-	// Name is the program's, in help and messages. "" means that of the process's file.
+	// Name is the program's name in help and messages. "" means the name of the executable.
 	Name string
-	// Now is the clock by which times are called "3m ago". nil means time.Now.
+	// Now is the clock for relative times such as "3m ago". nil means time.Now.
 	Now func() time.Time
-	// Stdin, Stdout and Stderr are nil for those of the process.
+	// Stdin, Stdout and Stderr default to the process's.
 	Stdin io.Reader
 	// Stdout, see Stdin.
 	Stdout io.Writer
 	// Stderr, see Stdin.
 	Stderr io.Writer
-	// Variables are more flags of every command that stand for environment variables which Open reads, besides --table
-	// and the like.
+	// Variables adds flags that set environment variables for Open to every command.
 	Variables []Variable
 
-	terminal func(stream any) (width int, ok bool) // what a stream is; tests replace it
+	terminal func(stream any) (width int, ok bool) // reports a terminal; tests replace it
 }
 
-// MCP is a server of the Model Context Protocol on the HTTP API of package server, which api is.
+// MCP is a server of the Model Context Protocol. api is the HTTP API of package server.
 type MCP interface {
 	// Handler speaks the protocol over HTTP.
 	Handler(api http.Handler) http.Handler
-	// Serve speaks it over two streams, until in ends or the context does.
+	// Serve speaks it over two streams until in or the context ends.
 	Serve(ctx context.Context, api http.Handler, in io.Reader, out io.Writer) error
 }
 
 // Variable is a flag that sets an environment variable for the command.
 type Variable struct {
-	// Flag is its name without the dashes, Name that of the variable.
+	// Flag is the flag's name without dashes, Name the variable's.
 	Flag, Name string
-	// Usage is for help; it begins with a word in capitals for the value.
+	// Usage is shown by help; it begins with a word in capitals for the value.
 	Usage string
 }
 
-// Main runs the command line of the process and returns its exit code, for a main that is
+// Main runs the command line of the process and returns its exit code:
 //
 //	func main() { os.Exit(cli.Main(context.Background(), open)) }
 //
-// An interrupt ends the command in an orderly way; a second one ends the process.
+// An interrupt ends the command in an orderly way; a second one kills the process.
 func Main(ctx context.Context, open Opener) int { return Run(ctx, open, nil) }
 
 // Run is [Main] with options. It is safe to call concurrently if the calls share no streams or environment.
 func Run(ctx context.Context, open Opener, options *Options) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ended := context.AfterFunc(ctx, stop) // a second interrupt has its usual effect
+	ended := context.AfterFunc(ctx, stop) // so that a second interrupt kills the process
 	defer ended()
 
 	return newSession(open, options).run(ctx)
 }
 
-// run is a whole call: the command, and the end of its output.
 func (s *session) run(ctx context.Context) int {
 	code := s.execute(ctx)
 	if err := s.results.Flush(); err != nil && code == ExitOK && !errors.Is(err, syscall.EPIPE) {
@@ -110,7 +106,6 @@ func (s *session) run(ctx context.Context) int {
 	return code
 }
 
-// execute finds the command, runs it and reports errors.
 func (s *session) execute(ctx context.Context) int {
 	cmd, path, args := s.find(s.args)
 	if cmd.act == nil {
@@ -119,7 +114,6 @@ func (s *session) execute(ctx context.Context) int {
 	return s.finish(ctx, s.perform(ctx, cmd, path, args))
 }
 
-// perform runs one command.
 func (s *session) perform(ctx context.Context, cmd *command, path string, args []string) error {
 	own := flag.NewFlagSet(path, flag.ContinueOnError)
 	act := cmd.act(own)
@@ -143,7 +137,7 @@ func (s *session) perform(ctx context.Context, cmd *command, path string, args [
 		if err := s.findDevState(); err != nil {
 			return err
 		}
-		if !cmd.hidden && (s.devAbove || given != "" && given != s.choice) { // where it may surprise
+		if !cmd.hidden && (s.devAbove || given != "" && given != s.choice) { // if it may surprise
 			s.note("this works on %s", s.choice)
 		}
 	}
@@ -165,7 +159,7 @@ func (s *session) perform(ctx context.Context, cmd *command, path string, args [
 	return errors.Join(nameHelp(err, s.name, path), s.close(ctx))
 }
 
-// group answers a command that only has others below it.
+// group answers a call of a command that only has subcommands.
 func (s *session) group(ctx context.Context, cmd *command, path string, args []string) int {
 	var unknown string
 	global := flag.NewFlagSet("", flag.ContinueOnError)
@@ -178,7 +172,7 @@ func (s *session) group(ctx context.Context, cmd *command, path string, args []s
 			s.json = true
 		case arg == "--help" || arg == "-h":
 			s.wantsHelp = true
-		case taken > 0: // a flag of every command: it has no say here
+		case taken > 0: // a flag of every command, which has no effect here
 		case unknown == "":
 			unknown = arg
 		}

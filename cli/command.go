@@ -9,27 +9,25 @@ import (
 	"strings"
 )
 
-// action is what a command does once its flags are parsed.
 type action func(ctx context.Context, s *session, args []string) error
 
-// command is one name of the tree: a group of others, or an action.
+// command is a node of the command tree: a group of subcommands, or an action.
 type command struct {
 	name     string
-	usage    string // of the arguments, "RUN"
-	short    string // one line, for the list of the group
-	long     string // paragraphs below it, for its own help
+	usage    string // the arguments, like "RUN"
+	short    string // one line, for the group's list
+	long     string // further paragraphs of its own help
 	examples []string
-	min, max int // how many arguments; max -1 means any number
+	min, max int // number of arguments; max -1 means any
 	words    func(ctx context.Context, s *session) []string
 	act      func(flags *flag.FlagSet) action // nil for a group
 	below    []*command
 	hidden   bool
 	local    bool // does not look for the file of dev
 
-	makesFile bool // a lane in a file may begin with it
+	makesFile bool // may create the file of its lane
 }
 
-// commandTree has all commands.
 func commandTree() *command {
 	return &command{below: []*command{
 		initCommand(), devCommand(), runsCommand(), flowsCommand(), triggerCommand(), tasksCommand(),
@@ -40,8 +38,8 @@ func commandTree() *command {
 	}}
 }
 
-// find walks down the tree by the arguments before the first one that is no command. Flags of every command may stand
-// between them: they are moved behind.
+// find walks down the tree until the first argument that is not a command. Global flags between the names are moved
+// behind them.
 func (s *session) find(args []string) (found *command, path string, rest []string) {
 	global := flag.NewFlagSet("", flag.ContinueOnError)
 	(&session{variables: s.variables, values: map[string]*string{}}).globalFlags(global)
@@ -69,7 +67,7 @@ func (s *session) find(args []string) (found *command, path string, rest []strin
 	return found, path, append(moved, args...)
 }
 
-// flagArguments is how many of the first arguments are a flag of the set with its value.
+// flagArguments returns how many of the first arguments are a flag of the set and its value.
 func flagArguments(set *flag.FlagSet, args []string) int {
 	name, isFlag := strings.CutPrefix(args[0], "-")
 	name, _, inline := strings.Cut(strings.TrimPrefix(name, "-"), "=")
@@ -87,7 +85,6 @@ func flagArguments(set *flag.FlagSet, args []string) int {
 	}
 }
 
-// names are those of the commands below, without hidden ones.
 func (c *command) names() []string {
 	var names []string
 	for _, b := range c.below {
@@ -98,7 +95,6 @@ func (c *command) names() []string {
 	return names
 }
 
-// arity checks the number of arguments.
 func (c *command) arity(args []string) error {
 	switch {
 	case len(args) < c.min:
@@ -117,10 +113,10 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// maxQuoted bounds how much is repeated of a text that a user typed or a program gave.
+// maxQuoted limits text of users and programs in messages.
 const maxQuoted = 300
 
-// quoted repeats a text so that it cannot control a terminal and fits a screen.
+// quoted makes a text safe for a terminal and limits its length.
 func quoted(text string) string {
 	if len(text) > maxQuoted {
 		text = strings.ToValidUTF8(text[:maxQuoted], "") + "…"
@@ -128,7 +124,7 @@ func quoted(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// nameHelp adds what to do next to a usage error that does not say enough.
+// nameHelp completes the hint of a usage error that has none of its own.
 func nameHelp(err error, program, path string) error {
 	e, ok := errors.AsType[*usageError](err)
 	if ok && (e.next == "" || strings.HasSuffix(e.next, " ")) {
@@ -141,7 +137,7 @@ func helpHint(program, path string) string {
 	return "see: " + strings.Join(strings.Fields(program+" "+path+" --help"), " ")
 }
 
-// didYouMean suggests the known name that is nearest to the typed one; "" when none is near.
+// didYouMean suggests the nearest known name, or "".
 func didYouMean(typed string, known []string) string {
 	if name, ok := nearest(typed, known); ok {
 		return "did you mean " + quoted(name) + "? "
@@ -149,10 +145,10 @@ func didYouMean(typed string, known []string) string {
 	return ""
 }
 
-// nearest finds the closest of the names, if it is close enough to be a typing error.
+// nearest finds the closest name, if it is close enough to be a typing error.
 func nearest(typed string, known []string) (name string, ok bool) {
 	if len(typed) > maxQuoted {
-		return "", false // no name is that long, and comparing takes its time
+		return "", false // no name is that long, and the comparison would be slow
 	}
 	best := 1 + max(1, len(typed)/3)
 	for _, k := range known {
@@ -167,7 +163,7 @@ func nearest(typed string, known []string) (name string, ok bool) {
 	return name, ok
 }
 
-// distance counts the letters to insert, remove, replace or swap with the next one to get from a to b.
+// distance counts the letters to insert, remove, replace or swap with the next one to turn a into b.
 func distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

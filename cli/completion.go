@@ -11,11 +11,11 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// completer is the hidden command that shells call. Its arguments are the words of the line without the program's name,
-// the last one unfinished.
+// completer is the hidden command that shells call with the words of the line after the program's name. The last one is
+// unfinished.
 const completer = "__complete"
 
-// patience is how long the shell's user waits for completions.
+// patience limits the time for completions.
 const patience = 2 * time.Second
 
 func completionCommand() *command {
@@ -97,7 +97,6 @@ func completeCommand() *command {
 	}
 }
 
-// completions are the words that may replace the typed one.
 func (s *session) completions(ctx context.Context, before []string, typed string) []string {
 	cmd, _, rest := s.find(before)
 	var known []string
@@ -114,7 +113,7 @@ func (s *session) completions(ctx context.Context, before []string, typed string
 	return known
 }
 
-// arguments are flags, the values of the few flags that have a fixed set of them, or the words of the command.
+// arguments returns the command's flags, the values of certain flags, or its words.
 func (s *session) arguments(ctx context.Context, cmd *command, rest []string, typed string) []string {
 	own := flag.NewFlagSet("", flag.ContinueOnError)
 	cmd.act(own)

@@ -46,7 +46,7 @@ func deadLettersListCommand() *command {
 				if shown == 0 && options.After == "" {
 					selected.doubt(ctx, s)
 				}
-				return s.goesOn(options.After)
+				return s.showNext(options.After)
 			}
 		},
 	}

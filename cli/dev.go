@@ -17,7 +17,7 @@ import (
 // devGrace is shorter than a worker's: a user waits at the terminal.
 const devGrace = 5 * time.Second
 
-// devListen is a free port: several projects may have their sessions at once.
+// devListen lets the system choose a free port: several projects may have sessions at once.
 const devListen = "127.0.0.1:0"
 
 func devCommand() *command {
@@ -25,16 +25,16 @@ func devCommand() *command {
 		name:  "dev",
 		short: "Run everything in this process: worker, tick, schedules",
 		local: true,
-		long: "Every transition that the session makes of a run is printed as it happens.\n\n" +
+		long: "Prints every transition of a run that the session makes.\n\n" +
 			"Where RUNLANE_LANE and RUNLANE_TABLE are not set, runs are kept in the file .runlane/dev.db of the " +
-			"folder, and the next session goes on with them. Commands in the same folder, or below it, that name no " +
+			"folder, and the next session continues them. Commands in the same folder, or below it, that name no " +
 			"lane and no table work on that file, while a session runs and without one. " +
-			"With --memory, or a program that keeps runs in its memory whatever RUNLANE_LANE says, runs end with the " +
+			"With --memory, or a program that keeps runs in its memory whatever RUNLANE_LANE is, runs end with the " +
 			"session.\n\n" +
-			"Without RUNLANE_TOKEN_KEYS a session makes a key for answer tokens, and keeps it beside that file.\n\n" +
+			"Without RUNLANE_TOKEN_KEYS a session makes a key for answer tokens, and keeps it next to that file.\n\n" +
 			"The program is not rebuilt when its source changes: stop it, and start it again. A binary without tasks " +
-			"builds the program in the current folder, beside that file, and becomes its dev.\n\n" +
-			"An interrupt lets attempts in progress finish for the grace, then hands them back, and says what was " +
+			"builds the program in the current folder, next to that file, and becomes its dev.\n\n" +
+			"An interrupt lets attempts in progress finish for the grace, then hands them back and reports what is " +
 			"left.",
 		examples:  []string{"dev", "dev --memory", "dev --json | jq -c .type"},
 		makesFile: true,
@@ -60,7 +60,6 @@ func devCommand() *command {
 	}
 }
 
-// devState is dev's output about itself.
 type devState struct {
 	State       string              `json:"state"` // started or stopped
 	Lane        string              `json:"lane"`
@@ -81,7 +80,7 @@ func (s *session) dev(ctx context.Context, options *core.WorkOptions, memory boo
 	if err := s.chooseDevState(folder, memory); err != nil {
 		return err
 	}
-	metrics := &server.Metrics{} // where something counts, commits come with their records
+	metrics := &server.Metrics{} // with metrics, commits include their events
 	rt, err := s.rt(host.With(ctx, host.Host{Metrics: metrics}))
 	if err == nil {
 		err = s.keepDevKey(folder)
@@ -129,7 +128,7 @@ func (s *session) devStarts(ctx context.Context, rt *core.Runtime, url string) e
 	}
 	for schedule, err := range rt.Schedules().List(ctx) {
 		if err != nil {
-			break // dev starts even if the storage cannot list; doctor tells more
+			break // dev starts even if the storage cannot list; doctor reports why
 		}
 		if schedule.Known {
 			state.Schedules++
@@ -166,7 +165,6 @@ func (s *session) devStarts(ctx context.Context, rt *core.Runtime, url string) e
 	return nil
 }
 
-// devStops says what is left.
 func (s *session) devStops(ctx context.Context, rt *core.Runtime, left *workLeft) error {
 	left.count(ctx, rt, nil)
 	if s.json {

@@ -12,27 +12,27 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// devKeyFile keeps the key of the answer tokens of a project's sessions of dev, beside the file of their runs.
+// devKeyFile holds the key for answer tokens of a project's dev sessions, next to the file of their runs.
 const devKeyFile = "token-keys"
 
-// makeDevKey makes a key for a session's answer tokens, where the program was given none.
+// makeDevKey makes a key for answer tokens, unless the program has one.
 func (s *session) makeDevKey() error {
 	if s.getenv(core.TokenKeysVariable) != "" {
 		return nil
 	}
 	key := make([]byte, 32)
-	if _, err := rand.Read(key); err != nil { // it cannot fail, see crypto/rand
+	if _, err := rand.Read(key); err != nil { // cannot fail, see crypto/rand
 		return err
 	}
 	s.devKey = base64.StdEncoding.EncodeToString(key)
 	return s.setenv(core.TokenKeysVariable, s.devKey)
 }
 
-// keepDevKey writes a new key beside the file of the runs that have tokens of it, if the program made that file.
+// keepDevKey saves a new key next to the file of runs that depend on it, if the program created that file.
 func (s *session) keepDevKey(folder string) error {
 	made, err := os.Stat(filepath.Join(folder, devFolder, devStateFile))
 	if err != nil || !made.Mode().IsRegular() || s.devKey == "" {
-		return nil //nolint:nilerr // runs of another place end with their key
+		return nil //nolint:nilerr // runs elsewhere do not outlive their key
 	}
 	path := filepath.Join(folder, devFolder, devKeyFile)
 	if err := os.WriteFile(path, []byte(s.devKey+"\n"), 0o600); err != nil {
@@ -41,7 +41,7 @@ func (s *session) keepDevKey(folder string) error {
 	return nil
 }
 
-// useDevKey gives the program the key of the project's answer tokens, if there is one and it was given no other.
+// useDevKey loads the project's key for answer tokens, if it exists and the program has no other.
 func (s *session) useDevKey(folder string) error {
 	path := filepath.Join(folder, devFolder, devKeyFile)
 	text, err := os.ReadFile(path)

@@ -13,11 +13,11 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// devProgram is the folder, beside the file of runs, of the project's program: the next session builds it there
-// again, or finds it as it has to be.
+// devProgram is the folder, next to the file of runs, for the project's binary. It is kept so that the next build is
+// fast.
 const devProgram = "program"
 
-// devProject builds the program in the folder of the call and runs its dev instead of this one's, which has no tasks.
+// devProject builds the program in the folder of the call and runs its dev, since this program has no tasks.
 func (s *session) devProject(ctx context.Context) error {
 	folder, err := s.callFolder()
 	if err != nil {
@@ -44,11 +44,11 @@ func (s *session) devProject(ctx context.Context) error {
 			Hint:    "correct what the compiler says above",
 		}
 	}
-	return s.become(ctx, program, folder)
+	return s.replaceProcess(ctx, program, folder)
 }
 
-// embeds makes sure that the folder holds a program with these commands: another program could do anything when called
-// with "dev".
+// embeds checks that the folder holds a program with these commands. Another program could do anything when called with
+// "dev".
 func embeds(ctx context.Context, folder string) error {
 	list := exec.CommandContext(ctx, "go", "list", "-f", "{{.Name}} {{join .Deps \" \"}}", ".")
 	list.Dir = folder

@@ -9,13 +9,13 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// devFolder is a project's folder for what its sessions of dev keep. devStateFile in it has their runs.
+// devFolder is the folder in a project for data of its dev sessions. devStateFile in it holds their runs.
 const (
 	devFolder    = ".runlane"
 	devStateFile = "dev.db"
 )
 
-// callFolder is the folder of the call, from the root.
+// callFolder returns the absolute folder of the call.
 func (s *session) callFolder() (string, error) {
 	if s.folder != "" {
 		return filepath.Abs(s.folder)
@@ -23,7 +23,7 @@ func (s *session) callFolder() (string, error) {
 	return os.Getwd()
 }
 
-// refusesDev says why a session cannot keep anything in a folder.
+// refusesDev is the error of a folder in which a session cannot keep anything.
 func refusesDev(folder string, err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		err = path.Err
@@ -32,7 +32,7 @@ func refusesDev(folder string, err error) error {
 	return usagef(next, "%s cannot be written: %v", filepath.Join(folder, devFolder), err)
 }
 
-// chooseDevState names the lane of a session of dev, where nothing else does: a file of the project.
+// chooseDevState sets the lane of a dev session to a file of the project, if none is configured.
 func (s *session) chooseDevState(folder string, memory bool) error {
 	if memory {
 		return errors.Join(s.makeDevKey(), s.setLane(inMemory))
@@ -44,7 +44,7 @@ func (s *session) chooseDevState(folder string, memory bool) error {
 		return refusesDev(folder, err)
 	}
 	if s.folder == "" {
-		folder = "" // as people write it
+		folder = "" // so that messages show a relative path
 	}
 	if err := errors.Join(s.useDevKey(folder), s.makeDevKey()); err != nil {
 		return err
@@ -53,22 +53,21 @@ func (s *session) chooseDevState(folder string, memory bool) error {
 	return s.setLane(fileLane + filepath.Join(folder, devFolder, devStateFile))
 }
 
-// leaveDevFolder is the end of a session: beside runs that are kept, the program stays for the next one; without any,
-// nothing does.
+// leaveDevFolder ends a session. Without runs it removes the session's files; otherwise the binary stays for the next
+// one.
 func leaveDevFolder(folder string) {
 	inside := filepath.Join(folder, devFolder)
 	if _, err := os.Stat(filepath.Join(inside, devStateFile)); errors.Is(err, fs.ErrNotExist) {
 		_ = os.RemoveAll(filepath.Join(inside, devProgram))
-		_ = os.Remove(inside) // stays if there is anything in it
+		_ = os.Remove(inside) // fails if anything is left in it
 	}
 }
 
-// findDevState lets a command work on the file of dev in the folder of the call, or in one above it, also while a
-// session of dev works on it.
+// findDevState makes a command use the file of dev in the folder of the call or in a parent.
 func (s *session) findDevState() error {
 	folder, err := s.callFolder()
 	if err != nil {
-		return nil //nolint:nilerr // a folder that was removed has no file
+		return nil //nolint:nilerr // a removed folder has no file
 	}
 	for called := folder; ; {
 		path := filepath.Join(folder, devFolder, devStateFile)

@@ -13,10 +13,10 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// commitBuffer is how many commits may wait to be shown: a terminal never slows a run.
+// commitBuffer limits the commits waiting to be shown. Further ones are dropped: a terminal never slows a run.
 const commitBuffer = 4096
 
-// commits sees what a runtime commits, like an event hook of core, for a runtime whose options belong to the program.
+// commits observes a runtime's commits. Unlike an event hook of core, it needs no access to the runtime's options.
 type commits struct {
 	lane.Storage
 
@@ -24,21 +24,20 @@ type commits struct {
 	dropped atomic.Int64
 }
 
-// commit is what was appended to one run.
 type commit struct {
 	task   runlane.TaskID
-	lease  time.Time // until when a worker has the run; zero: none has
+	lease  time.Time // end of the worker's lease; zero: no lease
 	events []runlane.EventRecord
 }
 
-// watchCommits wraps a runtime's storage. It is called before anything uses the runtime.
+// watchCommits wraps a runtime's storage. Call it before the runtime is used.
 func watchCommits(rt *core.Runtime) *commits {
 	c := &commits{Storage: rt.Lane().Storage, all: make(chan commit, commitBuffer)}
 	rt.Lane().Storage = c
 	return c
 }
 
-// Unwrap lets lane.As find the abilities of the storage.
+// Unwrap gives lane.As access to the storage.
 func (c *commits) Unwrap() lane.Storage { return c.Storage }
 
 func (c *commits) committed(done *lane.Commit, err error) {
@@ -66,46 +65,39 @@ func (c *commits) acquired(a *lane.Acquisition, err error) {
 	}
 }
 
-// AppendRunEvents implements lane.Storage.
 func (c *commits) AppendRunEvents(ctx context.Context, command *lane.AppendCommand) (*lane.Commit, error) {
 	done, err := c.Storage.AppendRunEvents(ctx, command)
 	c.committed(done, err)
 	return done, err
 }
 
-// ClaimRunLease implements lane.Storage.
 func (c *commits) ClaimRunLease(ctx context.Context, command *lane.ClaimCommand) (*lane.Acquisition, error) {
 	got, err := c.Storage.ClaimRunLease(ctx, command)
 	c.acquired(got, err)
 	return got, err
 }
 
-// ReserveRunDispatch implements lane.Storage.
 func (c *commits) ReserveRunDispatch(ctx context.Context, command *lane.ReserveCommand) (*lane.Acquisition, error) {
 	got, err := c.Storage.ReserveRunDispatch(ctx, command)
 	c.acquired(got, err)
 	return got, err
 }
 
-// HeartbeatRunLease implements lane.Storage.
 func (c *commits) HeartbeatRunLease(ctx context.Context, command *lane.HeartbeatCommand) (*lane.Commit, error) {
 	done, err := c.Storage.HeartbeatRunLease(ctx, command)
 	c.committed(done, err)
 	return done, err
 }
 
-// ignored drops all metrics.
 type ignored struct{}
 
 var _ core.Metrics = ignored{}
 
-// Count implements core.Metrics.
 func (ignored) Count(core.Metric, int64, core.Labels) {}
 
-// Observe implements core.Metrics.
 func (ignored) Observe(core.Metric, time.Duration, core.Labels) {}
 
-// showTransition writes one event: as JSON each, as text those that move a run.
+// showTransition writes one event: as JSON any event, as text only state changes.
 func (s *session) showTransition(record *runlane.EventRecord, task runlane.TaskID) error {
 	if s.json {
 		return s.showEvent(record)
@@ -116,7 +108,7 @@ func (s *session) showTransition(record *runlane.EventRecord, task runlane.TaskI
 	}
 	begin := fmt.Sprintf("%s  %s  %s  ", record.OccurredAt.UTC().Format("15:04:05.000Z"), record.RunID, task)
 	detail := strings.TrimPrefix(eventDetail(record), string(task)+", ")
-	if columns, ok := s.width(s.stdout); ok { // the whole text is in "runs events"
+	if columns, ok := s.width(s.stdout); ok { // "runs events" has the whole text
 		detail = shortened(detail, max(columns-utf8.RuneCountInString(begin+word)-len(gap), 0))
 	}
 	s.line("%s%s", begin, strings.TrimRight(s.paint(s.stdout, color, word)+gap+detail, " "))

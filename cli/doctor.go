@@ -17,24 +17,22 @@ import (
 
 // Check is one check of doctor. Programs add their own with [Options].
 type Check struct {
-	// Name says what is tried, in a few words.
+	// Name describes the check in a few words.
 	Name string
-	// Run returns a text about what is fine, or the finding as an error: its message says what is wrong and its hint
-	// how to correct it. The runtime is nil when it could not be opened. Run must be harmless, and end with the
-	// context.
+	// Run returns a text if all is well, or an error with the problem as its message and the fix as its hint. The
+	// runtime is nil if it could not be opened. Run must be harmless and end with the context.
 	Run func(ctx context.Context, rt *core.Runtime) (detail string, err error)
 }
 
 func doctorCommand() *command {
 	return &command{
 		name:  "doctor",
-		short: "Check whether everything works, and say how to correct it",
-		long: "Configuration, schema, access, queues, work that no worker takes, dead letters and the storage's " +
-			"invariants are checked; where RUNLANE_TABLE (--table) names a table, the clock too, and of a " +
-			"lane in a file its format, every page, its log, the disk's room and how it syncs. Access is judged by " +
-			"trying: reads that find nothing, and writes whose condition cannot hold, so that nothing is written; in " +
-			"a file, by a commit that changes nothing, too. " +
-			"The exit code is that of the first check that failed.",
+		short: "Check whether everything works, and how to fix it",
+		long: "Checks configuration, schema, access, queues, work that no worker takes, dead letters and the storage's " +
+			"invariants; with RUNLANE_TABLE (--table) also the clock; in a file also its format, every page, its log, " +
+			"the disk's room and how it syncs. It tests access by reads that find nothing and writes that cannot " +
+			"succeed, and in a file by a commit that changes nothing. The exit code is that of the first check that " +
+			"failed.",
 		examples: []string{"doctor", "doctor --all --json"},
 		act: func(flags *flag.FlagSet) action {
 			all := flags.Bool("all", false, "check the invariants of every run, not of a sample")
@@ -93,21 +91,21 @@ func (s *session) doctor(ctx context.Context, sample int, all, publish bool) err
 		if err := s.examine(ctx, func(err error) { code = cmp.Or(code, max(exitCode(err), ExitFailed)) }); err != nil {
 			return err
 		}
-		told := func(pages int) { s.note("%d pages checked", pages) }
-		for _, check := range doctor.Invariants(sample, all, told) {
+		progress := func(pages int) { s.note("%d pages checked", pages) }
+		for _, check := range doctor.Invariants(sample, all, progress) {
 			if err := try(Check(check), 24*time.Hour); err != nil {
 				return err
 			}
 		}
 	}
 	if code != ExitOK {
-		return &told{code: code}
+		return &exitError{code: code}
 	}
 	return nil
 }
 
-// examine shows what the storage finds about the place where it keeps its state, which may take long. failed is called
-// for a finding that is a failure.
+// examine shows the storage's findings about the place of its state, which may take long. It calls failed for each
+// failure.
 func (s *session) examine(ctx context.Context, failed func(error)) error {
 	findings, err := doctor.Examine(ctx, s.runtime)
 	if err != nil {
@@ -129,8 +127,7 @@ func (s *session) examine(ctx context.Context, failed func(error)) error {
 	return nil
 }
 
-// boundedChecks are all checks except those of the opening and of the invariants. Without a runtime, they are those
-// that need none.
+// boundedChecks returns all checks except opening and invariants. Without a runtime it omits those needing one.
 func (s *session) boundedChecks(publish bool) (checks []Check) {
 	if s.runtime != nil {
 		for _, check := range doctor.Standard(s.runtime, publish) {
@@ -143,18 +140,18 @@ func (s *session) boundedChecks(publish bool) (checks []Check) {
 	return append(checks, s.checks...)
 }
 
-// findingOf is what a check has found, told as every error of a command is.
+// findingOf formats the result of a check; errors read like a command's.
 func (s *session) findingOf(name, detail string, err error) shown.Finding {
 	f := doctor.FindingOf(name, detail, err)
 	if f.Status == doctor.Failing {
-		told := s.describe(err)
-		f.Detail, f.Code, f.Cause, f.Fix = told.Message, told.Code, told.Cause, told.Next
+		seen := s.describe(err)
+		f.Detail, f.Code, f.Cause, f.Fix = seen.Message, seen.Code, seen.Cause, seen.Next
 	}
 	return f
 }
 
 func (s *session) showFinding(f shown.Finding) error {
-	f.Detail, f.Fix = s.called(f.Detail), s.called(f.Fix)
+	f.Detail, f.Fix = s.withProgramName(f.Detail), s.withProgramName(f.Fix)
 	color := map[string]string{doctor.OK: green, doctor.Warned: yellow, doctor.Failing: red}[f.Status]
 	if s.json {
 		if err := s.emit("finding", &f); err != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// clockTolerance is the clock difference that every guarantee allows, plus one
-// second, because HTTP gives the time in seconds.
+// clockTolerance is the clock difference that every guarantee allows, plus one second, because HTTP gives whole
+// seconds.
 const clockTolerance = 2500*time.Millisecond + time.Second
 
-// checkClock compares this machine's clock with DynamoDB's, which every HTTP answer gives. It needs no runtime: with a
-// clock that is far off AWS accepts no signature, so no runtime can be opened.
+// checkClock compares this machine's clock with the Date header of DynamoDB. It needs no runtime, since AWS refuses the
+// signatures of a clock that is far off.
 func (s *session) checkClock(ctx context.Context, _ *core.Runtime) (string, error) {
 	region := cmp.Or(s.getenv("AWS_REGION"), s.getenv("AWS_DEFAULT_REGION"), "us-east-1")
 	endpoint := cmp.Or(
@@ -36,11 +36,11 @@ func (s *session) checkClock(ctx context.Context, _ *core.Runtime) (string, erro
 	if err != nil {
 		return "", &runlane.Error{
 			Code:    runlane.ErrConfigurationInvalid,
-			Message: "the endpoint is no URL",
+			Message: "the endpoint is not a URL",
 			Hint:    "correct --endpoint-url",
 		}
 	}
-	request.Close = true // one answer is enough
+	request.Close = true // there is only one request
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return "", &runlane.Error{
@@ -52,11 +52,11 @@ func (s *session) checkClock(ctx context.Context, _ *core.Runtime) (string, erro
 	}
 	received := time.Now()
 	defer response.Body.Close()
-	told, err := http.ParseTime(response.Header.Get("Date"))
+	reported, err := http.ParseTime(response.Header.Get("Date"))
 	if err != nil {
-		return "the endpoint does not tell the time", nil
+		return "the endpoint does not send the time", nil
 	}
-	off := deviation(told, sent, received)
+	off := deviation(reported, sent, received)
 	if off > clockTolerance {
 		return "", &runlane.Error{
 			Code:    runlane.ErrConfigurationInvalid,
@@ -67,12 +67,12 @@ func (s *session) checkClock(ctx context.Context, _ *core.Runtime) (string, erro
 	return "agrees with DynamoDB's to the second", nil
 }
 
-// deviation is how far a time in whole seconds is from the interval in which it was given.
-func deviation(told, sent, received time.Time) time.Duration {
-	if before := sent.Sub(told.Add(time.Second)); before > 0 {
+// deviation returns how far a time in whole seconds is outside the interval in which it was sent.
+func deviation(reported, sent, received time.Time) time.Duration {
+	if before := sent.Sub(reported.Add(time.Second)); before > 0 {
 		return before + time.Second
 	}
-	if after := told.Sub(received); after > 0 {
+	if after := reported.Sub(received); after > 0 {
 		return after + time.Second
 	}
 	return 0

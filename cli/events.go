@@ -8,9 +8,9 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// How events read: a new type has its word and its detail here.
+// Texts of events: a new type needs its word and detail here.
 
-// eventText is an event for a stream: where that is a terminal without room for a line, the detail stands below it.
+// eventText is one event for a stream. On a narrow terminal the detail goes to further lines.
 func (s *session) eventText(stream any, record *runlane.EventRecord) string {
 	head := fmt.Sprintf(
 		"%3d  %s  %-26s",
@@ -26,7 +26,6 @@ func (s *session) eventText(stream any, record *runlane.EventRecord) string {
 	return text
 }
 
-// eventDetail is what a user wants to know about an event besides its type.
 func eventDetail(record *runlane.EventRecord) string {
 	var parts []string
 	add := func(text string) {
@@ -75,7 +74,6 @@ func eventDetail(record *runlane.EventRecord) string {
 	return strings.Join(parts, ", ")
 }
 
-// releasedText says until when a run waits, or for what.
 func releasedText(body *runlane.RunReleased) string {
 	text := fmt.Sprintf("attempt %d: %s", body.Attempt, body.Reason)
 	if at := knownDue(body.ResumeAt); !at.IsZero() {
@@ -84,7 +82,7 @@ func releasedText(body *runlane.RunReleased) string {
 	return text
 }
 
-// transition names what an event does to a run; "" for events that only programs need.
+// transition names the state change of an event; "" for events that only programs need.
 func transition(record *runlane.EventRecord) (word, color string) {
 	switch record.Body.(type) {
 	case *runlane.RunCreated:

@@ -14,27 +14,27 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// The exit codes, which never change their meaning.
+// The exit codes. Their meaning never changes.
 const (
-	// ExitOK: it was done.
+	// ExitOK: the command succeeded.
 	ExitOK = 0
-	// ExitFailed: it was tried and failed, or the run that was waited for failed.
+	// ExitFailed: the command failed, or the run that it waited for failed.
 	ExitFailed = 1
-	// ExitUsage: the command line, or an input it names, cannot be accepted as it is. Nothing was changed.
+	// ExitUsage: the command line, or an input that it names, is invalid. Nothing was changed.
 	ExitUsage = 2
-	// ExitNotFound: there is no such run, task, schedule, flow, queue or key.
+	// ExitNotFound: the run, task, schedule, flow, queue or key does not exist.
 	ExitNotFound = 3
-	// ExitConflict: another process was first, or what is named is not in a state for it; the run that was waited for
-	// was cancelled.
+	// ExitConflict: another process was first, the object's state does not allow the command, or the run that it waited
+	// for was cancelled.
 	ExitConflict = 4
-	// ExitUnavailable: storage or transport cannot be reached or refuses, because of an outage, a throttle, expired
-	// credentials or a missing permission. The error says which, and whether trying again is all that is left to do.
+	// ExitUnavailable: storage or transport cannot be reached or refuses: an outage, a throttle, expired credentials or
+	// a missing permission. The error names the cause, and whether only a retry can help.
 	ExitUnavailable = 5
-	// ExitInterrupted: an interrupt ended the command. What was left is on stderr.
+	// ExitInterrupted: an interrupt ended the command. stderr reports the rest.
 	ExitInterrupted = 130
 )
 
-// usageError is a fault of the command line itself.
+// usageError is an error in the command line.
 type usageError struct{ message, next string }
 
 func (e *usageError) Error() string { return e.message }
@@ -43,23 +43,22 @@ func usagef(next, format string, args ...any) error {
 	return &usageError{message: fmt.Sprintf(format, args...), next: next}
 }
 
-// unfinished says that a time limit ended a command.
 type unfinished struct{ message, next string }
 
 func (e *unfinished) Error() string { return e.message }
 
-// told is an exit code whose reason was already shown.
-type told struct{ code int }
+// exitError is an exit code without a message, since the reason was already shown.
+type exitError struct{ code int }
 
-func (e *told) Error() string { return "" }
+func (e *exitError) Error() string { return "" }
 
-// stateError is a call that the state of its object does not allow.
+// stateError wraps the error of a call that the object's state does not allow.
 type stateError struct{ cause error }
 
 func (e *stateError) Error() string { return e.cause.Error() }
 func (e *stateError) Unwrap() error { return e.cause }
 
-// withNext adds a next step to an error that has none, or that gives it in terms of Go.
+// withNext replaces the hint of an error that has none, or has one in terms of Go.
 type withNext struct {
 	cause error
 	next  string
@@ -68,9 +67,8 @@ type withNext struct {
 func (e *withNext) Error() string { return e.cause.Error() }
 func (e *withNext) Unwrap() error { return e.cause }
 
-// exitCode is the exit code for an error.
 func exitCode(err error) int {
-	if quiet, ok := errors.AsType[*told](err); ok {
+	if quiet, ok := errors.AsType[*exitError](err); ok {
 		return quiet.code
 	}
 	if _, ok := errors.AsType[*usageError](err); ok {
@@ -94,7 +92,7 @@ func exitCode(err error) int {
 	}
 }
 
-// nextFor is what to do about a code whose error has no hint.
+// nextFor holds default hints by code.
 var nextFor = map[runlane.ErrorCode]string{
 	runlane.ErrRunNotFound: "look for it with \"runs list\"; --env chooses another environment",
 	runlane.ErrScheduleNotFound: "look for it with \"schedules list\"; definitions are known to the program that " +
@@ -108,7 +106,7 @@ var nextFor = map[runlane.ErrorCode]string{
 	runlane.ErrValidationFailed:     "correct the input; --help shows what is accepted",
 }
 
-// wording puts what core says of its Go options into terms of the command line.
+// wording replaces the names of Go options in core's texts by flags.
 var wording = strings.NewReplacer(
 	"ListOptions.After", "--after", "BulkOptions.After", "--after", "PruneOptions.After", "--after",
 	"EventOptions.After", "--after", "FlowListOptions.After", "--after", "FlowListOptions.Limit", "--limit",
@@ -119,7 +117,6 @@ var wording = strings.NewReplacer(
 	"ask Runs().Explain what it waits for", "ask \"runs explain\" what it waits for",
 )
 
-// fault is an error as people and programs read it.
 type fault struct {
 	Code     string        `json:"code"`
 	Conflict string        `json:"conflict,omitempty"`
@@ -130,21 +127,21 @@ type fault struct {
 	Exit     int           `json:"exit"`
 }
 
-// maxCause bounds what is shown of a cause: drivers quote requests.
+// maxCause limits the text of a cause: drivers quote requests.
 const maxCause = 300
 
-// describe is the text of an error without the secrets of this process.
+// describe converts an error and removes the secrets of this process.
 func (s *session) describe(err error) fault {
 	f := faultOf(err)
-	f.Message, f.Next = s.called(s.discreet(f.Message)), s.called(s.discreet(f.Next))
-	f.Cause = shortened(s.called(s.discreet(f.Cause)), maxCause)
+	f.Message, f.Next = s.withProgramName(s.discreet(f.Message)), s.withProgramName(s.discreet(f.Next))
+	f.Cause = shortened(s.withProgramName(s.discreet(f.Cause)), maxCause)
 	return f
 }
 
-// signedToken is a session token in a text that quotes what was signed, as AWS does when it refuses a signature.
+// signedToken matches a session token in AWS's quotation of a refused signature.
 var signedToken = regexp.MustCompile(`(?i)(x-amz-security-token\W+)[\w+/=-]+`)
 
-// discreet removes credentials from a text that others wrote.
+// discreet removes credentials from text of other programs.
 func (s *session) discreet(text string) string {
 	for _, name := range []string{"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {
 		if secret := s.getenv(name); len(secret) >= minSecret {
@@ -154,7 +151,7 @@ func (s *session) discreet(text string) string {
 	return signedToken.ReplaceAllString(text, "$1…")
 }
 
-// minSecret is the shortest secret that is hidden. Real secrets are longer; emulators' dummy keys may be ordinary
+// minSecret is the shortest secret that is hidden. Real secrets are longer; dummy keys of emulators may be ordinary
 // words.
 const minSecret = 8
 
@@ -174,7 +171,7 @@ func faultOf(err error) fault {
 			f.Next = fmt.Sprintf("look at it with \"runs explain %s\", then repeat", e.RunID)
 		}
 		f.Message, f.Next = wording.Replace(f.Message), wording.Replace(f.Next)
-		if number, ok := strings.CutPrefix(f.Message, "n is "); ok { // of Preview; "a run is" ends so too
+		if number, ok := strings.CutPrefix(f.Message, "n is "); ok { // of Preview; "a run is" ends the same way
 			f.Message = "--count is " + number
 		}
 	}
@@ -184,20 +181,19 @@ func faultOf(err error) fault {
 	if f.Next == "" {
 		f.Next = "run \"doctor\"; with --verbose the command tells more"
 	}
-	f.Next = strings.TrimRight(f.Next, "; ") // hints end so where another one may follow
+	f.Next = strings.TrimRight(f.Next, "; ") // hints end like this where another may follow
 	return f
 }
 
-// finish reports an error and returns the exit code.
 func (s *session) finish(ctx context.Context, err error) int {
 	if err == nil {
 		return ExitOK
 	}
-	if _, quiet := errors.AsType[*told](err); quiet {
+	if _, quiet := errors.AsType[*exitError](err); quiet {
 		return exitCode(err)
 	}
 	if errors.Is(err, syscall.EPIPE) {
-		return ExitOK // the reader has closed the pipe
+		return ExitOK // the reader closed the pipe
 	}
 	if _, late := errors.AsType[*unfinished](err); !late && ctx.Err() != nil {
 		s.note("interrupted")
@@ -207,7 +203,6 @@ func (s *session) finish(ctx context.Context, err error) int {
 	return exitCode(err)
 }
 
-// report writes an error to stderr.
 func (s *session) report(err error) {
 	f := s.describe(err)
 	if s.json {
@@ -224,7 +219,7 @@ func (s *session) report(err error) {
 	fmt.Fprintf(s.stderr, "next: %s\n", f.Next)
 }
 
-// jsonFault finds where a text stops being JSON: line and column, counted from 1.
+// jsonFault finds the first error in JSON text: line and column, counted from 1.
 func jsonFault(text []byte) (message string, faulty bool) {
 	var value json.RawMessage
 	err := json.Unmarshal(text, &value)

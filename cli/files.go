@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 )
 
-// path is a name as the caller means it: from the folder of the call.
 func (s *session) path(name string) string {
 	if s.folder == "" || filepath.IsAbs(name) {
 		return name
@@ -16,7 +15,7 @@ func (s *session) path(name string) string {
 	return filepath.Join(s.folder, name)
 }
 
-// openFile opens a file that the command line names. The error says what is wrong without repeating the name.
+// openFile opens a file from the command line. Its error does not repeat the name.
 func (s *session) openFile(name string) (io.ReadCloser, error) {
 	file, err := os.Open(s.path(name))
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
@@ -25,7 +24,6 @@ func (s *session) openFile(name string) (io.ReadCloser, error) {
 	return file, err
 }
 
-// readFile reads a payload's file.
 func (s *session) readFile(name string) ([]byte, error) {
 	file, err := s.input(name)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// filter is the one syntax by which commands select runs.
 type filter struct {
 	queue, schedule, source, task string
 	statuses                      statuses
@@ -31,7 +30,7 @@ func (f *filter) empty() bool {
 		f.waiting == ""
 }
 
-// build completes a run id that was given by its prefix.
+// build expands a run ID that was given by its prefix.
 func (f *filter) build(ctx context.Context, s *session) (core.RunFilter, error) {
 	made := core.RunFilter{
 		Queue:      runlane.QueueName(f.queue),
@@ -50,8 +49,7 @@ func (f *filter) build(ctx context.Context, s *session) (core.RunFilter, error) 
 	return made, nil
 }
 
-// doubt says what may be misspelled in a filter that matches nothing: names that this program does not know but that
-// resemble known ones.
+// doubt suggests corrections for a filter that matches nothing: unknown names that resemble known ones.
 func (f *filter) doubt(ctx context.Context, s *session) {
 	for _, named := range []struct {
 		what, name string

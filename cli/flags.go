@@ -13,8 +13,8 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// parseFlags sets the flags that stand anywhere among the arguments and returns the others. "--" ends the flags. It
-// replaces flag.FlagSet.Parse, which stops at the first argument and whose errors cannot suggest anything.
+// parseFlags sets flags anywhere among the arguments, up to "--", and returns the other arguments. flag.FlagSet.Parse
+// stops at the first argument and cannot suggest corrections.
 func parseFlags(set *flag.FlagSet, args []string) (positional []string, err error) {
 	for len(args) > 0 {
 		arg := args[0]
@@ -81,7 +81,6 @@ func isBool(f *flag.Flag) bool {
 	return ok && b.IsBoolFlag()
 }
 
-// parsed is a flag whose text a function reads.
 type parsed[T any] struct {
 	into *T
 	read func(text string) (T, error)
@@ -107,7 +106,7 @@ func durationFlag(set *flag.FlagSet, into *time.Duration, name, usage string) {
 	set.Var(parsed[time.Duration]{into: into, read: runlane.ParseDuration}, name, usage)
 }
 
-// timeoutFlag is for a duration of which zero would mean none.
+// timeoutFlag adds a duration flag that must be more than 0.
 func timeoutFlag(set *flag.FlagSet, into *time.Duration, name, usage string) {
 	set.Var(parsed[time.Duration]{into: into, read: readTimeout}, name, usage)
 }
@@ -115,18 +114,18 @@ func timeoutFlag(set *flag.FlagSet, into *time.Duration, name, usage string) {
 func readTimeout(text string) (time.Duration, error) {
 	d, err := runlane.ParseDuration(text)
 	if err == nil && d <= 0 {
-		err = usagef("give more than 0, or leave it out; ", "%s is no time", quoted(text))
+		err = usagef("give more than 0, or leave it out; ", "%s is not a time", quoted(text))
 	}
 	return d, err
 }
 
-// graceFlag is for a duration of which zero is none to wait.
+// graceFlag adds a duration flag; 0 means no wait.
 func graceFlag(set *flag.FlagSet, into *time.Duration, name, usage string) {
 	set.Var(parsed[time.Duration]{into: into, read: func(text string) (time.Duration, error) {
 		d, err := runlane.ParseDuration(text)
 		switch {
 		case err == nil && d < 0:
-			err = usagef("give 0 or more; ", "%s is no time", quoted(text))
+			err = usagef("give 0 or more; ", "%s is not a time", quoted(text))
 		case d == 0:
 			d = runlane.NoWait
 		}
@@ -138,7 +137,7 @@ func timeFlag(set *flag.FlagSet, into *time.Time, name, usage string) {
 	set.Var(parsed[time.Time]{into: into, read: readTime}, name, usage)
 }
 
-// readTime reads an instant as RFC 3339 writes it; without a zone it is UTC.
+// readTime reads an RFC 3339 time; without a zone it is UTC.
 func readTime(text string) (time.Time, error) {
 	for _, layout := range []string{
 		time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04",
@@ -147,16 +146,16 @@ func readTime(text string) (time.Time, error) {
 			return at.UTC(), nil
 		}
 	}
-	return time.Time{}, usagef("write it like 2026-03-01T12:00:00Z; ", "%s is no time", quoted(text))
+	return time.Time{}, usagef("write it like 2026-03-01T12:00:00Z; ", "%s is not a time", quoted(text))
 }
 
-// pairs is a repeatable flag of key=value.
+// pairs is a repeatable flag key=value.
 type pairs map[string]string
 
 func (p *pairs) Set(text string) error {
 	key, value, ok := strings.Cut(text, "=")
 	if !ok || key == "" {
-		return usagef("write it like key=value; ", "%s is no pair", quoted(text))
+		return usagef("write it like key=value; ", "%s is not key=value", quoted(text))
 	}
 	if *p == nil {
 		*p = pairs{}
@@ -167,7 +166,7 @@ func (p *pairs) Set(text string) error {
 
 func (p *pairs) String() string { return "" }
 
-// words is a flag of values with commas between them, which may also be repeated.
+// words is a repeatable flag of values separated by commas.
 type words[T ~string] []T
 
 func (w *words[T]) Set(text string) error {
@@ -181,10 +180,10 @@ func (w *words[T]) Set(text string) error {
 
 func (w *words[T]) String() string { return "" }
 
-// statuses is a flag of run statuses. "active" and "finished" stand for all statuses of their kind.
+// statuses is a flag of run statuses. "active" and "finished" stand for several.
 type statuses []runlane.Status
 
-// statusMeant are words that people use for a status and that resemble another one.
+// statusMeant maps words that people use to the intended status, where another status looks more similar.
 var statusMeant = map[string]string{
 	"cancelling": string(runlane.StatusCancellationRequested), "canceling": string(runlane.StatusCancellationRequested),
 }
@@ -209,7 +208,6 @@ func (st *statuses) Set(text string) error {
 
 func (st *statuses) String() string { return "" }
 
-// waitingKind is a flag of a kind of wait.
 type waitingKind runlane.WaitingFor
 
 func waitingWords() []string {

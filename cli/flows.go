@@ -23,7 +23,6 @@ func flowsCommand() *command {
 	}
 }
 
-// flowStatuses is a flag of statuses of flows.
 type flowStatuses []runlane.FlowStatus
 
 func (st *flowStatuses) Set(text string) error {
@@ -71,14 +70,13 @@ func flowsListCommand() *command {
 				if found == 0 && options.After == "" && !s.json {
 					s.note("no flows match")
 				}
-				return s.goesOn(options.After)
+				return s.showNext(options.After)
 			}
 		},
 	}
 }
 
-// listFlows shows flows until the limit, or all, a page of the longest at a time. The options are left where the next
-// page begins.
+// listFlows shows flows up to the limit, or all, one page at a time. It sets options.After to the next page.
 func (s *session) listFlows(
 	ctx context.Context, rt *core.Runtime, options *core.FlowListOptions, limit int, all bool,
 ) (found int, err error) {
@@ -145,8 +143,8 @@ func flowsShowCommand() *command {
 		min:   1,
 		max:   1,
 		words: flowNames,
-		long: "Each node is indented behind those that it goes after. STATUS is that of its run, waits where it " +
-			"waits for others of the flow, or not made. OUTPUT is the size of what it returned.",
+		long: "Each node is indented below its predecessors. STATUS is its run's, waits if it waits for other nodes, or " +
+			"not made. OUTPUT is the size of its output.",
 		examples: []string{"flows show release-42", "flows show release-42 --mermaid"},
 		act: func(flags *flag.FlagSet) action {
 			mermaid := flags.Bool("mermaid", false, "only a diagram, in the language of that name")
@@ -215,7 +213,6 @@ func (s *session) showFlow(state *runlane.FlowState) error {
 	return nil
 }
 
-// numberText is "" for none.
 func numberText(n int) string {
 	if n == 0 {
 		return ""
@@ -223,7 +220,6 @@ func numberText(n int) string {
 	return strconv.Itoa(n)
 }
 
-// sizeText is a number of bytes for people.
 func sizeText(bytes int) string {
 	if bytes < 10_000 {
 		return plural(bytes, "byte", "bytes")
@@ -293,13 +289,14 @@ func flowsRetryCommand() *command {
 	return &command{
 		name:  "retry",
 		usage: "FLOW",
-		short: "Repeat what did not succeed of a finished flow, and what goes after it",
+		short: "Repeat a finished flow's nodes that did not succeed, and later ones",
 		min:   1,
 		max:   1,
 		words: flowNames,
-		long: "What has succeeded stays. The new runs have the payloads of the old ones. A flow in which a node ran " +
-			"because others failed is refused: what such a node undid is not made again. Start another flow instead, " +
-			"or say with --nothing-undone that it undid nothing, because it was an alert, for example.",
+		long: "Nodes that succeeded stay. The new runs have the payloads of the old ones. A flow in which a node ran " +
+			"because others failed is refused, since the retry cannot redo the work that this node undid. Start " +
+			"another flow instead, or use --nothing-undone if the node undid nothing, because it was an alert, for " +
+			"example.",
 		examples: []string{
 			"flows retry release-42 --dry-run",
 			"flows retry release-42 --reason \"the printer has paper\"",
@@ -309,7 +306,7 @@ func flowsRetryCommand() *command {
 			var by change
 			by.define(flags)
 			dryRun := flags.Bool("dry-run", false, "name the nodes, and make no runs")
-			number := flags.Int("number", 0, "the `RETRY` that is meant, which is made once: retries of the flow and one more; 0: the next")
+			number := flags.Int("number", 0, "RETRY to make, at most once: the flow's retries plus one; 0: the next")
 			nothingUndone := flags.Bool("nothing-undone", false, "nodes that ran because others failed undid nothing")
 			return func(ctx context.Context, s *session, args []string) error {
 				changes, err := by.options(s)
@@ -353,7 +350,7 @@ func flowsRetryCommand() *command {
 	}
 }
 
-// suggestFlow adds the nearest id to the error about an unknown flow.
+// suggestFlow adds the nearest ID to the error about an unknown flow.
 func (s *session) suggestFlow(ctx context.Context, given string, err error) error {
 	if !errors.Is(err, runlane.ErrFlowNotFound) {
 		return err
@@ -364,11 +361,11 @@ func (s *session) suggestFlow(ctx context.Context, given string, err error) erro
 	return err
 }
 
-// flowNames are the ids of the first flows of both parts of the list.
+// flowNames returns IDs of the first flows, open and finished.
 func flowNames(ctx context.Context, s *session) (names []string) {
 	rt, err := s.rt(ctx)
 	if err != nil {
-		return nil // a shell that completes shows no errors
+		return nil // completion shows no errors
 	}
 	options := core.FlowListOptions{Limit: runlane.MaxPageLimit}
 	for range 2 {

@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// helpWidth is for what help writes, whatever the terminal: it is also docs/commands.md.
+// helpWidth is fixed, whatever the terminal: help is also docs/commands.md.
 const helpWidth = 80
 
-// help is what --help writes about a command.
 func (s *session) help(cmd *command, path string) string {
 	var b strings.Builder
 	full := strings.TrimSpace(s.name + " " + path)
@@ -91,7 +90,7 @@ func flagHelp(title string, set *flag.FlagSet) string {
 	return b.String()
 }
 
-// wrapped breaks a text at spaces, every line behind the indent. Empty lines divide paragraphs.
+// wrapped breaks a text at spaces and indents every line. Empty lines divide paragraphs.
 func wrapped(text, indent string, width int) string {
 	var paragraphs []string
 	for paragraph := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {

@@ -47,7 +47,7 @@ func getKey(ctx context.Context, s *session, args []string) error {
 	}
 	run, err := rt.Runs().FindCurrent(ctx, runlane.TaskID(args[0]), args[1])
 	if err != nil {
-		return s.unowned(ctx, args[0], err)
+		return s.explainUnowned(ctx, args[0], err)
 	}
 	return s.showRun(ctx, run)
 }
@@ -58,7 +58,7 @@ func resetKey(ctx context.Context, s *session, args []string) error {
 		return err
 	}
 	if err := rt.IdempotencyKeys().Reset(ctx, runlane.TaskID(args[0]), args[1]); err != nil {
-		return s.unowned(ctx, args[0], err)
+		return s.explainUnowned(ctx, args[0], err)
 	}
 	if s.json {
 		return s.emit("key.reset", shown.KeyReset{Task: runlane.TaskID(args[0]), Key: args[1]})
@@ -67,8 +67,8 @@ func resetKey(ctx context.Context, s *session, args []string) error {
 	return nil
 }
 
-// unowned says what to do about a key that no run owns: nothing, unless the name of the task is wrong.
-func (s *session) unowned(ctx context.Context, task string, err error) error {
+// explainUnowned adds a hint to the error about a key without an owner: the task's name may be wrong.
+func (s *session) explainUnowned(ctx context.Context, task string, err error) error {
 	if !errors.Is(err, runlane.ErrRunNotFound) {
 		return err
 	}

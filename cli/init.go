@@ -21,24 +21,23 @@ import (
 	"github.com/runlane/runlane-go/cli/internal/samfile"
 )
 
-// project holds the files of a new project. Those that would mean something where they lie end in .txt.
+// project holds the files of a new project. Files that Go or Git would interpret here end in .txt.
 //
 //go:embed project
 var project embed.FS
 
-// renamed are files whose name in a project is no name for an embedded file.
+// renamed maps names that an embedded file cannot have.
 var renamed = map[string]string{"gitignore": ".gitignore"}
 
-// sourceVariable names a checkout of this module, for projects that are to use it.
 const sourceVariable = "RUNLANE_SOURCE"
 
-// standardNames are the first elements of import paths that Go keeps for itself: a module of that name would not build.
+// standardNames are first path elements that Go reserves: a module of that name would not build.
 const standardNames = "arena archive bufio builtin bytes cmd cmp compress container context crypto database debug " +
 	"embed encoding errors expvar flag fmt go hash html image index internal io iter log main maps math mime net os " +
 	"path plugin reflect regexp runtime simd slices sort std strconv strings structs sync syscall testing text time " +
 	"unicode unique unsafe vendor weak"
 
-// projectName is what a project may be called: it is part of file names and of the Go module's path.
+// projectName is the syntax of a project's name. It becomes part of file names and of the Go module's path.
 var projectName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
 func initCommand() *command {
@@ -49,12 +48,11 @@ func initCommand() *command {
 		min:   1,
 		max:   1,
 		local: true,
-		long: "NAME is the folder to make. The project is one Go program that has all commands of runlane with its " +
-			"own tasks. RUNLANE_LANE says where it keeps runs: in memory, in a file, on AWS; template.yaml brings it " +
-			"there, with " +
-			"alarms, a dashboard and gradual deployments that its parameters turn off, or with --minimal without " +
-			"them, and then without \"functions add\" and FIFO queues, which copy parts of the whole one. Nothing is " +
-			"overwritten.",
+		long: "NAME is the folder to create; nothing is overwritten. The project is one Go program with all commands of " +
+			"runlane and its own tasks. RUNLANE_LANE chooses where it keeps runs: in memory, in a file, on AWS. " +
+			"template.yaml deploys it to AWS, with alarms, a dashboard and gradual deployments that its parameters " +
+			"turn off. With --minimal the template has none of these; then \"functions add\" and FIFO queues do not " +
+			"work, since they copy parts of the whole template.",
 		examples: []string{
 			"init hello", "init hello --minimal", "init hello --module example.org/hello --replace ../runlane-go",
 		},
@@ -76,7 +74,6 @@ func initCommand() *command {
 	}
 }
 
-// newProject is what init is asked for.
 type newProject struct {
 	folder, module, source string
 	minimal                bool
@@ -84,15 +81,14 @@ type newProject struct {
 	version string // of this module
 }
 
-// written is a new project.
 type written struct {
 	Folder string   `json:"folder"`
 	Module string   `json:"module"`
 	Files  []string `json:"files"`
 }
 
-// writeProject writes the whole folder under another name beside its place and then renames it, so that no unfinished
-// folder is ever there.
+// writeProject writes the folder under a temporary name and then renames it, so that an unfinished folder is never
+// visible.
 func (s *session) writeProject(ctx context.Context, p *newProject) error {
 	if err := p.judge(s); err != nil {
 		return err
@@ -119,7 +115,7 @@ func (s *session) writeProject(ctx context.Context, p *newProject) error {
 		return firstError(s.emit("project", &result), unbuildable)
 	}
 	s.line("wrote %s: %s", name, strings.Join(files, ", "))
-	if err := s.results.Flush(); err != nil { // before the note, also into a pipe
+	if err := s.results.Flush(); err != nil { // first, even into a pipe
 		return err
 	}
 	if unbuildable == nil {
@@ -137,13 +133,13 @@ func unwritable(folder string, err error) error {
 	return usagef("choose a folder that exists and that you may write into", "%s cannot be made: %v", folder, err)
 }
 
-// judge refuses what could not become a project, and completes the rest.
+// judge checks the arguments and applies defaults.
 func (p *newProject) judge(s *session) error {
 	name := filepath.Base(p.folder)
 	if !projectName.MatchString(name) {
 		return usagef(
 			"use up to 40 small letters, digits and '-', with a letter first; ",
-			"%s is no name for a project",
+			"%s is not a name for a project",
 			quoted(name),
 		)
 	}
@@ -160,7 +156,7 @@ func (p *newProject) judge(s *session) error {
 	if strings.ContainsAny(p.module, " \t\n\"'`\\:@") {
 		return usagef(
 			"use a path like example.org/hello with --module; ",
-			"%s is no path for a Go module",
+			"%s is not a path for a Go module",
 			quoted(p.module),
 		)
 	}
@@ -192,12 +188,11 @@ func (p *newProject) judgeSource(s *session) (err error) {
 	}
 	text, err := os.ReadFile(filepath.Join(p.source, "go.mod"))
 	if err != nil || !slices.Contains(strings.Fields(string(text)), modulePath) {
-		return usagef("name the folder that holds its go.mod; ", "%s is no checkout of %s", p.source, modulePath)
+		return usagef("name the folder that holds its go.mod; ", "%s is not a checkout of %s", p.source, modulePath)
 	}
 	return nil
 }
 
-// write makes a folder with all files of the project and returns their names.
 func (p *newProject) write(folder, name string) (names []string, err error) {
 	if err := os.Mkdir(folder, 0o777); err != nil {
 		return nil, err
@@ -245,7 +240,6 @@ func (p *newProject) write(folder, name string) (names []string, err error) {
 	return names, nil
 }
 
-// goModPath writes a path as go.mod takes it.
 func goModPath(path string) string {
 	if strings.ContainsAny(path, " \t\"'`(),\\") {
 		return strconv.Quote(path)
@@ -254,7 +248,7 @@ func goModPath(path string) string {
 }
 
 // fetchSums completes go.sum, which cannot contain the checksum of the release that includes it. Without a network the
-// user has to do this: the project is written, and cannot be built yet.
+// user must do this later.
 func fetchSums(ctx context.Context, folder string) error {
 	tidy := exec.CommandContext(ctx, "go", "mod", "tidy")
 	tidy.Dir = folder
@@ -271,13 +265,12 @@ func fetchSums(ctx context.Context, folder string) error {
 		Code: runlane.ErrConfigurationInvalid,
 		Message: "the project is written, and cannot be built yet: \"go mod tidy\" did not work in it: " +
 			shortened(strings.TrimSpace(last+" "+err.Error()), maxCause),
-		Hint: "repeat it there; for a version that is no release, remove the project and give --replace FOLDER, " +
+		Hint: "repeat it there; for a version that is not a release, remove the project and give --replace FOLDER, " +
 			"a checkout of runlane-go, or " + sourceVariable,
 		Cause: err,
 	}
 }
 
-// replaceEmpty gives a folder its name, which an empty folder may have had.
 func replaceEmpty(from, to string) error {
 	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

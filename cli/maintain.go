@@ -17,10 +17,10 @@ func tickCommand() *command {
 	return &command{
 		name:  "tick",
 		short: "Do one round of maintenance",
-		long: "Due and recovered runs are delivered, lost wakeups asked for again, schedules fire, slots are " +
-			"reserved, the outbox is flushed. Deployments tick by themselves; two ticks at once are harmless. A " +
-			"program ticks for the queues that it knows. Of others it leaves alone those that only travel with " +
-			"default: RUNLANE_LIMITS (--limits) makes them known, 0 for no limit.",
+		long: "Delivers due and recovered runs, asks again for lost wakeups, fires schedules, reserves slots and " +
+			"flushes the outbox. Deployments tick by themselves; two ticks at once are harmless. A program ticks for " +
+			"the queues that it knows, and for others unless they only travel with default: RUNLANE_LIMITS (--limits) " +
+			"makes those known, 0 for no limit.",
 		examples: []string{"tick", "tick --drain --json"},
 		act: func(flags *flag.FlagSet) action {
 			var options core.TickOptions
@@ -75,9 +75,9 @@ func workerCommand() *command {
 		name:  "worker",
 		local: true, makesFile: true,
 		short: "Execute runs until interrupted",
-		long: "Only a program with handlers can: embed these commands in yours with cli.Main. An interrupt lets the " +
-			"attempts in progress finish for the grace, then puts them back; they cost the runs nothing. It says " +
-			"what is left. A drain that is interrupted exits with 130.",
+		long: "This needs a program with handlers: embed these commands in yours with cli.Main. After an interrupt, " +
+			"attempts in progress get the grace to finish; the rest are handed back at no cost to their runs. It " +
+			"reports what is left. An interrupted drain exits with 130.",
 		examples: []string{"worker --concurrency 20", "worker --drain"},
 		act: func(flags *flag.FlagSet) action {
 			var options core.WorkOptions
@@ -107,7 +107,7 @@ func workerCommand() *command {
 	}
 }
 
-// noteKeys says what a handler that makes answer tokens would else learn, attempt by attempt.
+// noteKeys warns once if there are no keys for answer tokens, before each attempt that makes one fails.
 func (s *session) noteKeys(rt *core.Runtime) {
 	if _, err := rt.ReadToken(""); runlane.CodeOf(err) == runlane.ErrCapabilityUnsupported {
 		s.note("there are no keys for answer tokens: attempts that make one fail (%s)", core.TokenKeysVariable)
@@ -115,7 +115,7 @@ func (s *session) noteKeys(rt *core.Runtime) {
 }
 
 func (s *session) worker(ctx context.Context, options *core.WorkOptions) error {
-	rt, err := s.rt(host.With(ctx, host.Host{Metrics: ignored{}})) // commits then come with their records
+	rt, err := s.rt(host.With(ctx, host.Host{Metrics: ignored{}})) // with metrics, commits include their events
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (s *session) worker(ctx context.Context, options *core.WorkOptions) error {
 	left.count(ctx, rt, served)
 	s.sayLeft(left)
 	if options.Drain {
-		return ctx.Err() // it promised that nothing is due
+		return ctx.Err() // a drain promises that nothing is due
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/runlane/runlane-go/server"
 )
 
-// defineAllow is the flag that names tools which change something.
 func defineAllow(set *flag.FlagSet, allow *words[string]) {
 	set.Var(allow, "allow", "TOOLS of language models that change something, like trigger,cancel; none unless given")
 }
@@ -53,7 +52,6 @@ func mcpCommand() *command {
 	}
 }
 
-// tools makes the server of tools.
 func (s *session) tools(allow []string) (MCP, error) {
 	if s.mcp == nil {
 		return nil, &runlane.Error{
@@ -70,7 +68,7 @@ func (s *session) tools(allow []string) (MCP, error) {
 	return made, err
 }
 
-// mountMCP adds /mcp to a server. A program without tools has none there.
+// mountMCP adds /mcp to a server, unless the program has no tools.
 func (s *session) mountMCP(options *server.Options, allow []string) error {
 	if s.mcp == nil && len(allow) == 0 {
 		return nil
@@ -83,7 +81,7 @@ func (s *session) mountMCP(options *server.Options, allow []string) error {
 	return nil
 }
 
-// serveMCP has stdout for the protocol alone. As the server does, it reads once before it says that it serves.
+// serveMCP uses stdout only for the protocol. Like the server, it reads once before it starts to serve.
 func (s *session) serveMCP(ctx context.Context, allow []string, options *server.Options) error {
 	made, err := s.tools(allow)
 	if err != nil {

@@ -17,11 +17,10 @@ func exportCommand() *command {
 	return &command{
 		name:  "export",
 		short: "Write an environment as JSON, to move it to another lane",
-		long: "What is written to stdout is one object a line: tasks, schedules, each run with its whole " +
-			"history, which is folded on the way, and flows. \"import\" reads it on another lane: docs/moving.md. " +
-			"Stop what triggers and executes first. A run that an attempt executes is refused, or waited for " +
-			"with --wait. So is one with signals that it has not read, which the file has no place for, unless " +
-			"--leave-signals is given.",
+		long: "Writes one JSON object a line to stdout: tasks, schedules, each run with its whole history, which is " +
+			"verified, and flows. \"import\" reads it on another lane: docs/moving.md. First stop everything that " +
+			"triggers and executes. A run with an attempt in progress is refused, or waited for with --wait. A run " +
+			"with unread signals is refused, since the file cannot hold them, unless --leave-signals is given.",
 		examples: []string{
 			"export --lane sqlite:state.db > state.ndjson", "export --wait --timeout 10m > state.ndjson",
 		},
@@ -46,7 +45,6 @@ func exportCommand() *command {
 	}
 }
 
-// moved is the output of import.
 type moved struct {
 	Runs      int `json:"runs"`
 	Written   int `json:"written"`
@@ -62,9 +60,9 @@ func importCommand() *command {
 		name:  "import",
 		usage: "FILE|-",
 		short: "Read what \"export\" wrote into the environment of this lane",
-		long: "The file is read as a whole before anything is written: one that was cut off or changed is refused. " +
-			"Runs that wait go on here. An import that was interrupted is repeated with the same file. The " +
-			"environment has the name of the exported one; let nothing trigger into it meanwhile.",
+		long: "The whole file is read before anything is written: a truncated or changed one is refused. Waiting runs " +
+			"go on here. Repeat an interrupted import with the same file. The environment has the name of the " +
+			"exported one; let nothing trigger into it meanwhile.",
 		examples: []string{"import state.ndjson --lane aws:", "import - --lane sqlite:new.db < state.ndjson"},
 		min:      1, max: 1,
 		makesFile: true,
@@ -84,7 +82,7 @@ func (s *session) importFile(ctx context.Context, name string) (err error) {
 		defer file.Close()
 		from = file
 	}
-	draft, err := copied(from) // it is read twice
+	draft, err := copied(from) // since it is read twice
 	if err != nil {
 		return err
 	}
@@ -121,17 +119,17 @@ func (s *session) importFile(ctx context.Context, name string) (err error) {
 	return nil
 }
 
-// judgeBeforeMaking refuses a file before the lane that it would be imported into is made.
+// judgeBeforeMaking checks a file before a new lane is created for it.
 func (s *session) judgeBeforeMaking(draft io.ReadSeeker) error {
 	if !s.laneIsNew() {
-		return nil // Import judges
+		return nil // Import checks it
 	}
 	environment, err := core.CheckImport(draft)
 	if err != nil {
 		return err
 	}
 	own := runlane.Environment(s.getenv(lane.EnvironmentVariable)).Name()
-	if s.project && environment.Name() != own { // other programs may name theirs in code
+	if s.project && environment.Name() != own { // other programs may set theirs in code
 		return &runlane.Error{
 			Code:    runlane.ErrValidationFailed,
 			Message: fmt.Sprintf("the file has environment %q, this is %q: nothing was written", environment, own),
@@ -142,15 +140,15 @@ func (s *session) judgeBeforeMaking(draft io.ReadSeeker) error {
 	return err
 }
 
-// scratch is a file without a name, or one that loses it when it is closed.
+// scratch is a temporary file. If named is true, it must be removed after it is closed.
 type scratch struct {
 	*os.File
 
 	named bool
 }
 
-// copied makes a scratch file of what is read. Where the system allows it, the file has no name from the beginning on:
-// it has payloads, and this process may be killed.
+// copied copies the input to a scratch file, unlinked at once if possible: it holds payloads, and this process may be
+// killed.
 func copied(from io.Reader) (*scratch, error) {
 	file, err := os.CreateTemp("", "runlane-import")
 	if err != nil {
@@ -166,7 +164,6 @@ func copied(from io.Reader) (*scratch, error) {
 	return draft, nil
 }
 
-// Close removes the file.
 func (f *scratch) Close() error {
 	err := f.File.Close()
 	if f.named {

@@ -7,7 +7,6 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// emit writes one object to the results.
 func (s *session) emit(kind string, value any) error {
 	line, err := shown.Object(kind, value)
 	if err != nil {
@@ -17,13 +16,12 @@ func (s *session) emit(kind string, value any) error {
 	return err
 }
 
-// line writes one line of text to the results.
 func (s *session) line(format string, args ...any) {
-	fmt.Fprintf(s.results, format+"\n", args...) // the writer keeps its error for the end
+	fmt.Fprintf(s.results, format+"\n", args...) // the writer keeps its error for run
 }
 
-// goesOn says how to see the next page.
-func (s *session) goesOn(next runlane.Cursor) error {
+// showNext shows how to get the next page.
+func (s *session) showNext(next runlane.Cursor) error {
 	switch {
 	case next == "":
 		return nil

@@ -16,18 +16,17 @@ import (
 	"github.com/runlane/runlane-go/cli/internal/samfile"
 )
 
-// templateFile is where a project describes what it needs on AWS.
+// templateFile is a project's description of its AWS resources.
 const templateFile = "template.yaml"
 
-// projectEdit changes files of the project in the folder of the call: all of them or none, after the user has seen how.
+// projectEdit changes files of the project in the folder of the call: all or none, after showing the difference.
 type projectEdit struct {
 	folder string
-	before map[string]string // by name; a file that is not there yet has none
+	before map[string]string // by name; new files have no entry
 	after  map[string]string
 	order  []string
 }
 
-// shownEdit is a file of an edit, in JSON.
 type shownEdit struct {
 	File string `json:"file"`
 	Diff string `json:"diff"`
@@ -41,7 +40,7 @@ func (s *session) newProjectEdit() (*projectEdit, error) {
 	return &projectEdit{folder: folder, before: map[string]string{}, after: map[string]string{}}, nil
 }
 
-// read returns a file as the edit has it so far, "" where there is none.
+// read returns a file as edited so far, or "" if it does not exist.
 func (e *projectEdit) read(name string) (string, error) {
 	if text, ok := e.after[name]; ok {
 		return text, nil
@@ -56,7 +55,6 @@ func (e *projectEdit) read(name string) (string, error) {
 	return string(text), nil
 }
 
-// template returns the project's template, or says where to call.
 func (e *projectEdit) template() (string, error) {
 	text, err := e.read(templateFile)
 	if err == nil && text == "" {
@@ -78,7 +76,6 @@ func (e *projectEdit) write(name, text string) {
 	e.after[name] = text
 }
 
-// apply shows the difference, asks, and writes.
 func (e *projectEdit) apply(ctx context.Context, s *session, dryRun, yes bool) error {
 	for _, name := range e.order {
 		diff, err := difference(name, e.before[name], e.after[name])
@@ -109,19 +106,19 @@ func (e *projectEdit) apply(ctx context.Context, s *session, dryRun, yes bool) e
 	return e.save()
 }
 
-// difference is the shortest one, by lines: what was added is not shown as if something else had moved.
+// difference returns the shortest line diff, so that an addition does not show unrelated lines as moved.
 func difference(name, before, after string) (string, error) {
-	// The library's other ways give up in a large file and show most of it as gone.
+	// The library's other algorithms give up on large files and show most lines as removed.
 	edits := myers.ComputeEdits(before, after) //nolint:staticcheck // see above
 	return udiff.ToUnified(name, name, before, edits, udiff.DefaultContextLines)
 }
 
-// save writes all files beside their places before it renames the first one.
+// save writes all files under temporary names before it renames the first one.
 func (e *projectEdit) save() error {
 	staged := make([]string, 0, len(e.order))
 	defer func() {
 		for _, name := range staged {
-			_ = os.Remove(name) // gone where it was renamed
+			_ = os.Remove(name) // fails if it was renamed
 		}
 	}()
 	for _, name := range e.order {
@@ -141,7 +138,7 @@ func (e *projectEdit) save() error {
 	}
 	for i, name := range e.order {
 		place := filepath.Join(e.folder, name)
-		if target, err := filepath.EvalSymlinks(place); err == nil { // a link stays one
+		if target, err := filepath.EvalSymlinks(place); err == nil { // keep links
 			place = target
 		}
 		if err := os.Rename(staged[i], place); err != nil {
@@ -151,7 +148,7 @@ func (e *projectEdit) save() error {
 	return nil
 }
 
-// mode is the file's own, or that of a new one.
+// mode returns the mode of the existing file, or the default.
 func (e *projectEdit) mode(name string) fs.FileMode {
 	if info, err := os.Stat(filepath.Join(e.folder, name)); err == nil {
 		return info.Mode().Perm()
@@ -159,7 +156,7 @@ func (e *projectEdit) mode(name string) fs.FileMode {
 	return 0o644
 }
 
-// templateFault says what a template lacks that an addition copies.
+// templateFault adds a hint to errors of package samfile.
 func templateFault(err error) error {
 	var missing *samfile.MissingError
 	var taken *samfile.TakenError

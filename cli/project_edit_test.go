@@ -172,7 +172,7 @@ func TestFunctionsAdd_BringsItsQueues(t *testing.T) {
 		t.Error("BridgeRole lost its right to reports before SlowBridge reads it")
 	}
 	again := strings.Replace(add, "--yes", "--dry-run", 1)
-	if r := inProject(t, project, again); !strings.Contains(r.stderr, "when the deployment that moved the queue is over") {
+	if r := inProject(t, project, again); !strings.Contains(r.stderr, "only after the deployment that moved the queue") {
 		t.Errorf("it takes a right away and does not say when that may be: %s", r.stderr)
 	}
 	wantFiles(t, project, add, "template.yaml") // after the deployment: takes that right away
@@ -228,8 +228,8 @@ func TestProjectEdit_WhatCannotBe_IsRefusedAndChangesNothing(t *testing.T) {
 		{project, "queues add work --own --yes", "cannot have a separate SQS queue"},
 		{project, "queues add " + strings.Repeat("x", 41) + " --own --yes", "cannot have a separate SQS queue"},
 		{project, "functions add slow --yes", "has no queues"},
-		{project, "functions add relay --queues a --yes", "is no name for a further function"},
-		{project, "functions add Slow --queues a --yes", "is no name for a further function"},
+		{project, "functions add relay --queues a --yes", "cannot name a further function"},
+		{project, "functions add Slow --queues a --yes", "cannot name a further function"},
 		{project, "functions add slow --queues reprots --yes", "the project has no queue \"reprots\""},
 		{project, "functions add slow --queues a --batch-size 11 --yes", "use 1 to 10"},
 		{project, "functions add slow --queues a --timeout 61 --yes", "use 30, 60, 120, 300, 600 or 900"},

@@ -13,10 +13,9 @@ import (
 	"github.com/runlane/runlane-go/internal/doctor"
 )
 
-// samconfigFile has the values of parameters.
 const samconfigFile = "samconfig.toml"
 
-// functionName is what a bridge may be called: it is part of logical ids and of alarms' names.
+// functionName is the syntax of a bridge's name. It becomes part of logical IDs and of alarm names.
 var functionName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`)
 
 func functionsCommand() *command {
@@ -35,10 +34,10 @@ func functionsAddCommand() *command {
 		local: true,
 		long: "Adds a function to template.yaml that executes runs of the given queues: the same program, with a " +
 			"separate timeout, memory, concurrency, role, log and alarms, copied from those of the bridge, which " +
-			"executes all other runs. The project declares the queues already (queues add); each gets a separate SQS " +
-			"queue unless it has one. What is there stays as it is; called again with other limits it sets those of " +
-			"new stacks. A queue that another function had stays readable for that one until the command is called " +
-			"again after the deployment. The difference is shown first.",
+			"executes all other runs. The project must declare the queues first (queues add); each gets a separate " +
+			"SQS queue unless it has one. Existing parts stay as they are; another call with other limits sets those " +
+			"of new stacks. A queue's former function can read it until the command is called again after the " +
+			"deployment. The difference is shown first.",
 		examples: []string{
 			"functions add slow --queues reports,exports --timeout 900",
 			"functions add wide --queues thumbnails --memory 2048 --concurrency 200",
@@ -80,16 +79,16 @@ func functionsAddCommand() *command {
 					return err
 				}
 				if samfile.Forgets(e.before[templateFile], template) {
-					s.note("this takes away what the function that had a queue kept: deploy it when the deployment " +
-						"that moved the queue is over, else the queue has no reader while a canary lasts")
+					s.note("this removes the right to receive that a function kept for a queue that moved: deploy it only after " +
+						"the deployment that moved the queue, or the queue has no reader during a canary")
 				}
 				if err := e.apply(ctx, s, *dryRun, *yes); err != nil || *dryRun {
 					return err
 				}
-				s.note("next: deploy. A stack that has it keeps its limits until %s says others", samconfigFile)
+				s.note("next: deploy. An existing stack keeps its limits until %s sets others", samconfigFile)
 				if samfile.Moved(template) {
-					s.note("after the deployment call this again, and deploy: the function that had a queue " +
-						"keeps its right to receive until then, because its mapping goes last")
+					s.note("after the deployment call this again, and deploy: until then the queue's former function " +
+						"keeps its right to receive, because its mapping is removed last")
 				}
 				return nil
 			}
@@ -102,7 +101,7 @@ func judgeFunction(f *samfile.Function) error {
 	case !functionName.MatchString(f.Name) || slices.Contains([]string{"bridge", "relay", "tick", "value"}, f.Name):
 		return usagef(
 			"use up to 20 small letters, digits and '-', with a letter first; ",
-			"%s is no name for a further function", quoted(f.Name),
+			"%s cannot name a further function", quoted(f.Name),
 		)
 	case len(f.Queues) == 0:
 		return usagef("name them with --queues a,b", "the function has no queues")
@@ -116,7 +115,7 @@ func judgeFunction(f *samfile.Function) error {
 		return usagef("use 2 to 1000; ", "--concurrency does not take %s", strconv.Itoa(f.Concurrency))
 	}
 	slices.Sort(f.Queues)
-	f.Queues = slices.Compact(f.Queues) // one that stands there twice would be taken for one that the function has
+	f.Queues = slices.Compact(f.Queues) // a duplicate would look like a queue that the function already has
 	for _, name := range f.Queues {
 		if err := (runlane.Queue{Name: runlane.QueueName(name)}).Validate(); err != nil {
 			return err
@@ -136,7 +135,7 @@ func (e *projectEdit) addFunction(f *samfile.Function) error {
 			return err
 		}
 		has := samfile.HasQueue(template, name)
-		if _, known := declared[name]; !known && !has { // a typing error would make a queue that no task names
+		if _, known := declared[name]; !known && !has { // probably a typing error: no task would use the queue
 			return usagef(
 				"correct the name, or first: queues add "+name, "the project has no queue %s", quoted(name),
 			)

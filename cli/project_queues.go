@@ -17,7 +17,6 @@ import (
 	"github.com/runlane/runlane-go/cli/internal/samfile"
 )
 
-// queuesFile gets the queues that the command adds.
 const queuesFile = "queues.go"
 
 func queuesAddCommand() *command {
@@ -77,12 +76,12 @@ func queuesAddCommand() *command {
 	}
 }
 
-// editFlags are those of every command that edits a project.
 func editFlags(flags *flag.FlagSet) (dryRun, yes *bool) {
 	return flags.Bool("dry-run", false, "only show the difference"), flags.Bool("yes", false, "do not ask")
 }
 
-// ownQueue is what the template and RUNLANE_QUEUES can hold. SQS names have 80 characters, with the stack in them.
+// ownQueue is the syntax that the template and RUNLANE_QUEUES allow. SQS names have 80 characters, including the
+// stack's name.
 var ownQueue = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`)
 
 // reservedNames have a meaning in the template.
@@ -117,7 +116,6 @@ func (e *projectEdit) addQueueToTemplate(name string, fifo bool) error {
 	return nil
 }
 
-// carrierOf is the parameter that has a queue as its value, "" for none.
 func carrierOf(values, queue string) string {
 	found := regexp.MustCompile(`\b(StandardQueue|FifoQueue)=[\\"']*` + regexp.QuoteMeta(queue) + `[\\"'\s]`).
 		FindStringSubmatch(values + "\n")
@@ -127,8 +125,8 @@ func carrierOf(values, queue string) string {
 	return found[1]
 }
 
-// addQueueToCode declares the queue, unless the project's code does already, and returns its variable, "" where the
-// code has none for it.
+// addQueueToCode declares the queue unless the project's code does so already. It returns the queue's variable, or ""
+// if the code has none.
 func (e *projectEdit) addQueueToCode(q runlane.Queue) (variable string, err error) {
 	declared, names, pkg, err := e.queuesInCode()
 	if err != nil {
@@ -170,10 +168,10 @@ func (e *projectEdit) addQueueToCode(q runlane.Queue) (variable string, err erro
 	return variable, nil
 }
 
-// codeQueue is a queue that code declares: its limit as written, and its variable, "" for none.
+// codeQueue is a queue declared in code: its limit as written, and its variable or "".
 type codeQueue struct{ limit, variable string }
 
-// queuesInCode reads the Go files of the folder: the queues that they declare, all names of the package, and its own.
+// queuesInCode reads the Go files of the folder: declared queues, all package-level names, and the package's name.
 func (e *projectEdit) queuesInCode() (declared map[string]codeQueue, names map[string]bool, pkg string, err error) {
 	files, err := filepath.Glob(filepath.Join(e.folder, "*.go"))
 	if err != nil {
@@ -190,7 +188,7 @@ func (e *projectEdit) queuesInCode() (declared map[string]codeQueue, names map[s
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Base(path), text, parser.SkipObjectResolution)
 		if err != nil {
-			return nil, nil, "", usagef("correct it first; ", "%s is no Go code: %v", filepath.Base(path), err)
+			return nil, nil, "", usagef("correct it first; ", "%s is not valid Go: %v", filepath.Base(path), err)
 		}
 		pkg = cmp.Or(pkg, file.Name.Name)
 		namesOf(file, names)
@@ -199,7 +197,7 @@ func (e *projectEdit) queuesInCode() (declared map[string]codeQueue, names map[s
 			case *ast.CompositeLit:
 				name, limit := declaredQueue(node)
 				declared[name] = codeQueue{limit, declared[name].variable}
-			case *ast.ValueSpec: // comes before its values
+			case *ast.ValueSpec: // visited before its values
 				for i, value := range node.Values {
 					if literal, ok := value.(*ast.CompositeLit); ok && len(node.Names) == len(node.Values) {
 						name, limit := declaredQueue(literal)
@@ -218,7 +216,6 @@ func (e *projectEdit) queuesInCode() (declared map[string]codeQueue, names map[s
 	return declared, names, pkg, nil
 }
 
-// namesOf collects what a file declares at the top.
 func namesOf(file *ast.File, names map[string]bool) {
 	for _, declaration := range file.Decls {
 		switch d := declaration.(type) {
@@ -239,7 +236,7 @@ func namesOf(file *ast.File, names map[string]bool) {
 	}
 }
 
-// declaredQueue is the name and the limit in runlane.Queue{Name: "…", Concurrency: …}, "" in any other literal.
+// declaredQueue returns name and limit of runlane.Queue{Name: "…", Concurrency: …}, or "" for any other literal.
 func declaredQueue(literal *ast.CompositeLit) (name, limit string) {
 	if selector, ok := literal.Type.(*ast.SelectorExpr); !ok || selector.Sel.Name != "Queue" {
 		return "", ""

@@ -22,10 +22,10 @@ func queuesListCommand() *command {
 	return &command{
 		name:  "list",
 		short: "List the queues known here, and those that can be reached",
-		long: "KNOWN says whether this program has the queue's limit, from its code or RUNLANE_LIMITS; LIMIT of " +
-			"another program's queue is the one that its ticks have stored, or \"?\". BOUND says whether " +
-			"RUNLANE_QUEUES names the queue; \"by default\" is one whose wakeups travel with those of that queue. " +
-			"ORDERED queues execute the runs of one concurrency key one after the other.",
+		long: "KNOWN is whether this program has the queue's limit, from its code or RUNLANE_LIMITS; LIMIT of another " +
+			"program's queue is the one that its ticks have stored, or \"?\". BOUND is whether RUNLANE_QUEUES names " +
+			"the queue; the wakeups of a queue \"by default\" travel with those of default. ORDERED queues execute " +
+			"the runs of one concurrency key one after the other.",
 		examples: []string{"queues list"},
 		act: func(*flag.FlagSet) action {
 			return func(ctx context.Context, s *session, _ []string) error {
@@ -53,7 +53,7 @@ func queuesListCommand() *command {
 	}
 }
 
-// queuesInUse are the queues in use, or with an error those that are known without a request.
+// queuesInUse returns the queues in use; with an error, those known without a request.
 func queuesInUse(ctx context.Context, rt *core.Runtime) ([]core.QueueState, error) {
 	states, err := rt.Queues().InUse(ctx)
 	if err != nil {
@@ -73,7 +73,6 @@ func limitText(state *core.QueueState) string {
 	}
 }
 
-// boundText says with which binding a queue's wakeups travel.
 func boundText(state *core.QueueState) string {
 	if state.Carrier != "" {
 		return "by " + string(state.Carrier)
@@ -94,10 +93,10 @@ func queuesStatsCommand() *command {
 		usage: "[QUEUE...]",
 		short: "Count what waits and what runs",
 		max:   -1,
-		long: "WAITING runs are due, OLDEST is since when the first of them is; DELAYED ones are not due yet. " +
-			"BACKLOG and TAKEN are the transport's own messages. A plus says that there are more than were counted. " +
-			"Of queues that are named, the concurrency keys follow: a bounded queue has its limit of slots for each " +
-			"key, which RUNNING runs and the RESERVED ones among those that wait hold.",
+		long: "WAITING runs are due; OLDEST is when the first became due. DELAYED ones are not due yet. BACKLOG and " +
+			"TAKEN are the transport's own messages. A plus marks a lower bound. For named queues the concurrency " +
+			"keys follow: a bounded queue has its limit of slots for each key, held by RUNNING runs and by the " +
+			"RESERVED ones among the waiting.",
 		examples: []string{"queues stats", "queues stats emails --json"},
 		words:    queueNames,
 		act: func(*flag.FlagSet) action {
@@ -115,7 +114,7 @@ func queuesStatsCommand() *command {
 				}
 				err = s.queueStats(ctx, rt, args, states, named)
 				if incomplete != nil && errors.Is(err, runlane.ErrQueueNotFound) {
-					return incomplete // which queues there are is not known
+					return incomplete // so the names cannot be checked
 				}
 				return firstError(err, incomplete)
 			}
@@ -132,7 +131,7 @@ func (s *session) queueStats(
 	}
 	keys := &table{header: []string{"QUEUE", "KEY", "WAITING", "RESERVED", "RUNNING", "DELAYED"}}
 	var missing error
-	var late error // a transport that does not answer: the stats are shown beside it
+	var late error // of a transport that does not answer: stats are shown without its counts
 	for _, name := range names {
 		stats, err := rt.Queues().Stats(ctx, runlane.QueueName(name))
 		if stats == nil {
@@ -182,7 +181,6 @@ func (s *session) queueStats(
 	return firstError(missing, late)
 }
 
-// addKeys adds a row for each concurrency key of a queue.
 func addKeys(t *table, stats *core.QueueStats, plus string) {
 	for i := range stats.Keys {
 		k := &stats.Keys[i]
@@ -208,7 +206,7 @@ func unknownBelowZero(n int) string {
 func queueNames(ctx context.Context, s *session) []string {
 	rt, err := s.rt(ctx)
 	if err != nil {
-		return nil // a shell that completes shows no errors
+		return nil // completion shows no errors
 	}
 	states, _ := queuesInUse(ctx, rt)
 	var names []string

@@ -13,9 +13,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// findRun returns the run with an id, or with a prefix of one. A prefix is searched for among the runs that lists show.
-// Before a change (exact), only one of all runs may have it; otherwise it is enough that only one of the searched runs
-// has it.
+// findRun returns the run with an ID or a prefix of one, among the runs that lists show. With exact, for changes, the
+// prefix must be unique among all runs, otherwise among the searched ones.
 func (s *session) findRun(ctx context.Context, given string, exact bool) (*runlane.Run, error) {
 	rt, err := s.rt(ctx)
 	if err != nil {
@@ -30,7 +29,7 @@ func (s *session) findRun(ctx context.Context, given string, exact bool) (*runla
 	}
 	matches, all, listErr := taskbook.RunsByPrefix(ctx, rt, given)
 	switch {
-	case errors.Is(listErr, runlane.ErrCapabilityUnsupported): // a lane without lists takes whole ids only
+	case errors.Is(listErr, runlane.ErrCapabilityUnsupported): // a lane without lists takes whole IDs only
 		return nil, err
 	case listErr != nil:
 		return nil, listErr
@@ -58,8 +57,8 @@ func (s *session) findRun(ctx context.Context, given string, exact bool) (*runla
 	return rt.Runs().Get(ctx, matches[0])
 }
 
-// otherEnvironments says where runs are, if there are none in the environment of the call: it was left out, or
-// mistyped. "" where the lane does not tell, or has no runs at all.
+// otherEnvironments returns a hint if the environment of the call has no runs but others do: --env may be missing or
+// mistyped.
 func otherEnvironments(ctx context.Context, rt *core.Runtime) string {
 	lister, ok := lane.As[environmentLister](rt.Lane().Storage)
 	if !ok {
@@ -73,11 +72,10 @@ func otherEnvironments(ctx context.Context, rt *core.Runtime) string {
 	for i, environment := range found {
 		names[i] = quoted(string(environment))
 	}
-	return fmt.Sprintf("environment %s has no runs here, %s has: see --env", quoted(rt.Environment().Name()),
+	return fmt.Sprintf("environment %s has no runs here, %s has: use --env", quoted(rt.Environment().Name()),
 		strings.Join(names, ", "))
 }
 
-// ambiguous names runs whose ids begin alike.
 func ambiguous(given string, matches []runlane.RunID) error {
 	const shown = 5
 	var names []string

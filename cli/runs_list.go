@@ -22,7 +22,7 @@ func runsCommand() *command {
 	}}
 }
 
-// emptyPages bounds how many pages without a match are read before the user decides whether to continue.
+// emptyPages limits the empty pages that are skipped before the user decides whether to continue.
 const emptyPages = 20
 
 func runsListCommand() *command {
@@ -68,13 +68,13 @@ func runsListCommand() *command {
 						s.note("%s", hint)
 					}
 				}
-				return s.goesOn(options.After)
+				return s.showNext(options.After)
 			}
 		},
 	}
 }
 
-// listRuns shows runs page by page until the limit, or all. The options are left where the next page begins.
+// listRuns shows runs page by page up to the limit, or all. It sets options.After to the next page.
 func (s *session) listRuns(
 	ctx context.Context, rt *core.Runtime, options *core.ListOptions, limit int, all bool,
 ) (shown int, err error) {
@@ -96,7 +96,7 @@ func (s *session) listRuns(
 		if len(page.Items) == 0 {
 			empty++
 		}
-		// A short page is shown as it is: the user asks for the next one.
+		// A short page is not filled up: the user can ask for the next one.
 		if page.Next == "" ||
 			!all && (shown >= limit || shown > 0 && limit <= runlane.MaxPageLimit || empty >= emptyPages) {
 			return shown, nil
@@ -104,7 +104,7 @@ func (s *session) listRuns(
 	}
 }
 
-// showRuns shows a page of runs, where it is asked for with what they ask a person.
+// showRuns shows a page of runs. With asked it includes the questions that runs ask a person.
 func (s *session) showRuns(runs []runlane.RunSummary, headed, asked bool) error {
 	if s.json {
 		for i := range runs {
@@ -138,7 +138,6 @@ func (s *session) showRuns(runs []runlane.RunSummary, headed, asked bool) error 
 	return s.results.Flush()
 }
 
-// shownQuestion is how much of a run's questions a list shows.
 const shownQuestion = 60
 
 func dueOrEnded(run *runlane.RunSummary) time.Time {

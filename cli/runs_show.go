@@ -22,8 +22,8 @@ func runsGetCommand() *command {
 		short: "Show runs, exactly as they are now",
 		min:   1,
 		max:   -1,
-		long: "RUN is an id, or the beginning of one, six characters at least, that no other run shares; this " +
-			"holds for every command.",
+		long: "RUN is an id, or a prefix of at least six characters that no other run shares; this holds for every " +
+			"command.",
 		examples: []string{"runs get run_01J8ZQ4T", "runs get run_01J8ZQ4T --output"},
 		act: func(flags *flag.FlagSet) action {
 			payload := flags.Bool("payload", false, "only the payload, byte by byte")
@@ -62,7 +62,6 @@ func runsGetCommand() *command {
 	}
 }
 
-// showRun shows everything about a run.
 func (s *session) showRun(ctx context.Context, run *runlane.Run) error {
 	if s.json {
 		return s.emit("run", shown.Run(run))
@@ -94,7 +93,7 @@ func (s *session) showRun(ctx context.Context, run *runlane.Run) error {
 	return nil
 }
 
-// knownDue leaves out the moment that stands for no time limit.
+// knownDue returns zero for the time that means no limit.
 func knownDue(at time.Time) time.Time {
 	if at.Equal(runlane.FarMoment()) {
 		return time.Time{}
@@ -102,7 +101,7 @@ func knownDue(at time.Time) time.Time {
 	return at
 }
 
-// waitingText is what a suspended run waits for, until when, and what it asks.
+// waitingText describes what a suspended run waits for, until when, and the question it asks.
 func waitingText(s *session, w *runlane.Waiting) string {
 	text := shown.WaitsFor(w)
 	if w != nil && !w.Until.IsZero() {
@@ -114,10 +113,10 @@ func waitingText(s *session, w *runlane.Waiting) string {
 	return text
 }
 
-// shownBody is how much of a payload is shown where it is not asked for alone.
+// shownBody limits a payload or output among other values.
 const shownBody = 500
 
-// bodyText is a payload or an output, or why there is none to see.
+// bodyText returns a payload or output, or the reason why it cannot be read.
 func bodyText(body []byte, unreadable error) string {
 	if e, ok := errors.AsType[*runlane.Error](unreadable); ok {
 		return e.Message
@@ -125,7 +124,6 @@ func bodyText(body []byte, unreadable error) string {
 	return shortened(string(body), shownBody)
 }
 
-// keysText names the keys that payload and output are stored with.
 func keysText(sealed *runlane.Sealed) string {
 	switch {
 	case sealed == nil:
@@ -143,7 +141,7 @@ func (s *session) progress(ctx context.Context, run *runlane.Run) string {
 	}
 	note, err := s.runtime.Runs().Progress(ctx, run.ID)
 	if err != nil || note == nil {
-		return "" // a courtesy, like the note itself
+		return "" // optional, like the note itself
 	}
 	return note.Note + ", " + s.at(note.At)
 }
@@ -179,7 +177,7 @@ func failureText(f runlane.Failure) string {
 	return f.Message + " [" + string(f.Code) + "]"
 }
 
-// namesCode finds a code where errors that wrap it have it: alone, or between their colons.
+// namesCode reports whether a wrapped error's message contains the code, between colons or alone.
 func namesCode(message, code string) bool {
 	return slices.Contains(strings.Split(message, ": "), code)
 }
@@ -240,7 +238,7 @@ func runsEventsCommand() *command {
 	}
 }
 
-// showEvent writes one event at once: a user may be watching.
+// showEvent writes one event and flushes: a user may be watching.
 func (s *session) showEvent(record *runlane.EventRecord) error {
 	if s.json {
 		if err := s.emit("event", shown.EventOf(record)); err != nil {
@@ -309,10 +307,10 @@ func runsExplainCommand() *command {
 	return &command{
 		name:     "explain",
 		usage:    "RUN",
-		short:    "Say why a run is where it is, and what happens next",
+		short:    "Explain the state of a run, and what happens next",
 		min:      1,
 		max:      1,
-		long:     "What each wait means, and what to do about it, is in docs/operating.md.",
+		long:     "docs/operating.md explains each wait, and what to do about it.",
 		examples: []string{"runs explain run_01J8ZQ4T"},
 		act: func(*flag.FlagSet) action {
 			return func(ctx context.Context, s *session, args []string) error {
@@ -330,15 +328,15 @@ func runsExplainCommand() *command {
 	}
 }
 
-// limitsFlag is the flag of programs without tasks that tells them the limits of queues.
+// limitsFlag is the flag of programs without tasks that sets the limits of queues.
 const limitsFlag = "limits"
 
-// nextOf puts what core says of its Go options into terms of the command line, where the program has the flag.
+// nextOf replaces a Go option in core's hint by the flag, if the program has it.
 func (s *session) nextOf(run *runlane.Run, e *core.Explanation) string {
 	for _, v := range s.variables {
 		if v.Flag == limitsFlag {
-			told := fmt.Sprintf("tell its limit with --%s %s=N (%s; 0 is no limit)", v.Flag, run.Queue, v.Name)
-			return strings.ReplaceAll(e.Next, "name it in core.Options.Queues", told)
+			hint := fmt.Sprintf("set its limit with --%s %s=N (%s; 0 is no limit)", v.Flag, run.Queue, v.Name)
+			return strings.ReplaceAll(e.Next, "name it in core.Options.Queues", hint)
 		}
 	}
 	return e.Next
@@ -367,7 +365,7 @@ func (s *session) showExplanation(run *runlane.Run, e *core.Explanation) error {
 	return nil
 }
 
-// refused turns a call that the state of its run does not allow into a conflict: the options were judged before.
+// refused makes core's validation error a conflict: the options were already checked, so the run's state is the reason.
 func refused(err error) error {
 	if errors.Is(err, runlane.ErrValidationFailed) {
 		return &stateError{cause: err}

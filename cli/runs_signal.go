@@ -11,15 +11,14 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// sentFlags are those of a signal, however its run is named.
 type sentFlags struct{ actor, body string }
 
 func (f *sentFlags) define(set *flag.FlagSet) {
-	set.StringVar(&f.actor, "actor", "", "NAME of who sends it, kept with what it does; else RUNLANE_ACTOR, else USER")
+	set.StringVar(&f.actor, "actor", "", "NAME of the sender, kept with its effects; else RUNLANE_ACTOR, else USER")
 	set.StringVar(&f.body, "body", "", "JSON|@FILE|- of the signal: here, in a file, or on stdin; null unless given")
 }
 
-// read checks what the flags say, so that a refusal of core is about the run.
+// read checks the flags here, so that any later refusal by core is about the run.
 func (f *sentFlags) read(ctx context.Context, s *session) (runlane.Actor, json.RawMessage, error) {
 	actor, err := s.actor(f.actor)
 	if err != nil {
@@ -36,10 +35,10 @@ func runsSignalCommand() *command {
 		short: "Send a signal to a run, or to a node of a flow",
 		min:   1,
 		max:   2,
-		long: "A run that waits for it is called again with the body; another one finds it at its next wait of that " +
-			"name. With --id it may be sent any number of times: the first counts. What runs wait for is shown by " +
-			"\"runs get\"; \"runs list --waiting input\" lists those that wait for a person. With --flow and --node " +
-			"it goes to the latest run of the node, also after the flow was retried.",
+		long: "A run that waits for it is called again with the body; any other run finds it at its next wait of that " +
+			"name. With --id only the first of several counts. \"runs get\" shows what a run waits for; \"runs list " +
+			"--waiting input\" lists runs that wait for a person. With --flow and --node it goes to the latest run of " +
+			"the node, even after a retry of the flow.",
 		examples: []string{
 			"runs signal run_01J8ZQ4T approved --body '{\"by\":\"ada\"}' --id mail-7",
 			"runs signal run_01J8ZQ4T invoice --body @invoice.json",
@@ -83,7 +82,6 @@ func runsSignalCommand() *command {
 	}
 }
 
-// signalNode sends a signal to a node.
 func (s *session) signalNode(
 	ctx context.Context, node runlane.Node, value runlane.SignalValue, options *runlane.SignalOptions,
 ) error {
@@ -97,7 +95,6 @@ func (s *session) signalNode(
 	return s.showNodeSent(ctx, node, options.Receipt)
 }
 
-// showNodeSent says what the latest run of a node is after a signal to it.
 func (s *session) showNodeSent(ctx context.Context, node runlane.Node, receipt *runlane.SignalReceipt) error {
 	state, err := s.runtime.Flows().Get(ctx, node.Flow)
 	if err != nil {
@@ -107,7 +104,7 @@ func (s *session) showNodeSent(ctx context.Context, node runlane.Node, receipt *
 	return s.showSent(ctx, found.RunID, receipt)
 }
 
-// doubtSignal tells of a name that the run does not wait for: it may be mistyped.
+// doubtSignal warns of a name that the run does not wait for: it may be mistyped.
 func (s *session) doubtSignal(run *runlane.Run, name string) {
 	if run.Waiting != nil && len(run.Waiting.Names) > 0 && !slices.Contains(run.Waiting.Names, name) {
 		s.note("the run waits for %s; %s is kept for a wait of that name", strings.Join(run.Waiting.Names, ", "), name)
@@ -155,7 +152,7 @@ func runsAnswerCommand() *command {
 	}
 }
 
-// showSent says what a run is after a signal to it, and whether the signal was there before.
+// showSent shows a run after a signal to it, and whether the signal existed before.
 func (s *session) showSent(ctx context.Context, id runlane.RunID, receipt *runlane.SignalReceipt) error {
 	run, err := s.runtime.Runs().Get(ctx, id)
 	if err != nil {

@@ -56,7 +56,6 @@ func (s *session) showTree(tree *core.RunTree) error {
 	return nil
 }
 
-// addTree adds a line for a run, and under it one for each call with its runs.
 func (s *session) addTree(t *table, tree *core.RunTree, indent string) {
 	run := tree.Run
 	detail := failureText(run.Failure)

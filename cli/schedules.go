@@ -29,8 +29,8 @@ func schedulesListCommand() *command {
 	return &command{
 		name:  "list",
 		short: "List schedules",
-		long: "STATE is active, paused, new where no program has stored the schedule yet, or elsewhere: this program " +
-			"does not have it, and one that has it evaluates it.",
+		long: "STATE is active, paused, new (no program has stored the schedule yet) or elsewhere (another program " +
+			"defines and evaluates it).",
 		examples: []string{"schedules list"},
 		act: func(*flag.FlagSet) action {
 			return func(ctx context.Context, s *session, _ []string) error {
@@ -54,7 +54,7 @@ func schedulesListCommand() *command {
 					}
 					next := s.when(state.Next)
 					if state.Paused {
-						next = s.when(time.Time{}) // it does not fire then
+						next = s.when(time.Time{}) // a paused schedule does not fire
 					}
 					t.add(
 						string(state.ID),
@@ -237,7 +237,7 @@ func (s *session) suggestSchedule(ctx context.Context, given string, err error) 
 func scheduleNames(ctx context.Context, s *session) []string {
 	rt, err := s.rt(ctx)
 	if err != nil {
-		return nil // a shell that completes shows no errors
+		return nil // completion shows no errors
 	}
 	var names []string
 	for state, err := range rt.Schedules().List(ctx) {

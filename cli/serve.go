@@ -19,10 +19,8 @@ import (
 	"github.com/runlane/runlane-go/server"
 )
 
-// serveGrace is how long requests may finish after an interrupt.
 const serveGrace = 10 * time.Second
 
-// serveFlags are the options of a server.
 type serveFlags struct {
 	address, tokens, certificate, key, proxyHeader string
 	tasks                                          string
@@ -54,16 +52,16 @@ func serveCommand() *command {
 		name:  "serve",
 		short: "Answer HTTP requests: the API, its description, events",
 		local: true,
-		long: "The first line says where. Without tokens and proxies only callers on this machine are let in, and " +
-			"an address that other machines reach is refused. With a file of tokens, a request says " +
-			"\"Authorization: Bearer TOKEN\"; \"token\" makes one. Behind a proxy that logs people in, name its " +
-			"addresses and the header that it sets.\n\n" +
+		long: "The first line is the address. Without tokens and proxies only callers on this machine are accepted, and " +
+			"an address that other machines reach is refused. With a file of tokens, requests need \"Authorization: " +
+			"Bearer TOKEN\"; \"token\" makes one. Behind a proxy that logs people in, name its addresses and the " +
+			"header that it sets.\n\n" +
 			"Language models find tools at /mcp, which only read; --allow adds others by name.\n\n" +
 			"It executes no runs and does no maintenance: workers and ticks do. With a file of tasks, clients in any " +
 			"language execute these, and it ticks as a worker does. With a webhook it delivers the ends of runs, by " +
 			"runs that it executes, on a lane in a file or in memory, and ticks too. docs/server.md shows requests; " +
-			"the server itself has its reference at /docs. Each change is a line of the log, on stderr. An interrupt " +
-			"lets requests finish, ten seconds at most.",
+			"the server has its reference at /docs. Each change is logged on stderr. An interrupt lets requests " +
+			"finish, ten seconds at most.",
 		examples: []string{
 			"serve", "serve --lane sqlite:state.db --listen 127.0.0.1:8080",
 			"serve --listen 0.0.0.0:8080 --tokens tokens.ndjson", "serve --tasks tasks.json",
@@ -84,7 +82,6 @@ func serveCommand() *command {
 	}
 }
 
-// serving is what the command says about itself.
 type serving struct {
 	URL         string              `json:"url"`
 	Lane        string              `json:"lane"`
@@ -113,12 +110,12 @@ func (s *session) serve(ctx context.Context, chosen *serveFlags) error {
 	if hooks != nil {
 		around.Handlers = hooks.Handlers()
 	}
-	s.makesFile = tasks != nil || hooks != nil // as a worker
+	s.makesFile = tasks != nil || hooks != nil // like a worker
 	rt, err := s.rt(host.With(ctx, around))
 	if err != nil {
 		return err
 	}
-	// One read, so that a server that could answer nothing does not start.
+	// Read once, so that a server that could answer nothing does not start.
 	if _, err := rt.Runs().Get(ctx, "runlane-serve"); err != nil && !errors.Is(err, runlane.ErrRunNotFound) {
 		return err
 	}
@@ -146,13 +143,13 @@ func (s *session) serve(ctx context.Context, chosen *serveFlags) error {
 	if err = errors.Join(err, s.results.Flush()); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	return tickAndTell(rt, tasks, hooks).with(ctx, func(ctx context.Context) error {
+	return backgroundWork(rt, tasks, hooks).with(ctx, func(ctx context.Context) error {
 		return server.Serve(ctx, listener, rt, options, serveGrace)
 	})
 }
 
-// changes is where a server says each change: schedules, keys and removed runs keep no actor elsewhere. A program whose
-// log leaves such lines out gets them on stderr.
+// changes returns the logger for changes through a server. It is the only record of the actor for schedules, keys and
+// removed runs, so it writes to stderr if the program's own log omits them.
 func (s *session) changes(ctx context.Context) *slog.Logger {
 	if log := slog.Default(); s.stderr == os.Stderr && log.Enabled(ctx, slog.LevelInfo) {
 		return log
@@ -160,7 +157,7 @@ func (s *session) changes(ctx context.Context) *slog.Logger {
 	return slog.New(slog.NewTextHandler(s.stderr, nil))
 }
 
-// readTasks reads the file of tasks; nil without one.
+// readTasks reads the file of tasks, or returns nil if there is none.
 func (s *session) readTasks(file string) ([]core.ClientTask, error) {
 	if file == "" {
 		return nil, nil
@@ -172,7 +169,7 @@ func (s *session) readTasks(file string) ([]core.ClientTask, error) {
 	return server.ReadTasks(text)
 }
 
-// serveBeside serves while something else goes on, a session of dev. stop ends it and waits for that.
+// serveBeside serves during a dev session. stop ends the server and waits for it.
 func (s *session) serveBeside(
 	ctx context.Context, rt *core.Runtime, address string, metrics *server.Metrics,
 ) (url string, stop func(), err error) {
@@ -230,7 +227,6 @@ func (f *serveFlags) open(
 	return tls.NewListener(listener, config), "https://" + address, nil
 }
 
-// options are those of the server.
 func (f *serveFlags) options(s *session) (*server.Options, error) {
 	o := &server.Options{HidePayloads: f.hide, Hosts: f.hosts}
 	var ways []func(*http.Request) (server.Access, error)
@@ -251,7 +247,7 @@ func (f *serveFlags) options(s *session) (*server.Options, error) {
 	if len(ways) > 0 {
 		o.Access = firstOf(ways)
 	}
-	if f.hosts != nil { // names besides those of loopback
+	if f.hosts != nil { // in addition to loopback names
 		o.Hosts = append([]string{"localhost", "127.0.0.1", "::1"}, f.hosts...)
 		if host, _, err := net.SplitHostPort(f.address); err == nil {
 			o.Hosts = append(o.Hosts, host)
@@ -260,7 +256,7 @@ func (f *serveFlags) options(s *session) (*server.Options, error) {
 	return o, nil
 }
 
-// firstOf lets in whom one of several ways knows.
+// firstOf returns the first answer other than ErrUnauthenticated.
 func firstOf(ways []func(*http.Request) (server.Access, error)) func(*http.Request) (server.Access, error) {
 	return func(r *http.Request) (server.Access, error) {
 		for _, way := range ways {
@@ -286,7 +282,7 @@ func (f *serveFlags) proxy() (func(*http.Request) (server.Access, error), error)
 			prefix, err = address.Prefix(address.BitLen())
 		}
 		if err != nil {
-			return nil, usagef("write it like 10.0.0.0/8 or 10.0.0.7; ", "--proxy: %s is no address", quoted(text))
+			return nil, usagef("write it like 10.0.0.0/8 or 10.0.0.7; ", "--proxy: %s is not an address", quoted(text))
 		}
 		proxy.From = append(proxy.From, prefix)
 	}
@@ -294,7 +290,7 @@ func (f *serveFlags) proxy() (func(*http.Request) (server.Access, error), error)
 	if err != nil {
 		return nil, usagef(
 			"give --proxy its addresses, and --proxy-header the header that it sets; ",
-			"a proxy is known by both",
+			"--proxy and --proxy-header need each other",
 		)
 	}
 	return access, nil

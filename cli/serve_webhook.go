@@ -12,7 +12,6 @@ import (
 	"github.com/runlane/runlane-go/server"
 )
 
-// webhookFlags are the options of a webhook.
 type webhookFlags struct {
 	url, name, secret string
 	tasks             words[runlane.TaskID]
@@ -21,25 +20,25 @@ type webhookFlags struct {
 }
 
 func (f *webhookFlags) define(set *flag.FlagSet) {
-	set.StringVar(&f.url, "webhook", "", "URL that is told how runs end; --webhook-secret-env belongs to it")
-	set.StringVar(&f.name, "webhook-name", "", "NAME by which it goes on after a restart, also at another URL")
-	set.BoolVar(&f.payload, "webhook-payload", false, "tell it payloads and outputs too")
-	set.BoolVar(&f.private, "webhook-private", false, "let it be in a private network or on this machine, by http too")
+	set.StringVar(&f.url, "webhook", "", "URL to notify when runs end; needs --webhook-secret-env")
+	set.StringVar(&f.name, "webhook-name", "", "NAME by which it continues after a restart, even at another URL")
+	set.BoolVar(&f.payload, "webhook-payload", false, "include payloads and outputs")
+	set.BoolVar(&f.private, "webhook-private", false, "allow a private network or this machine, and http for them")
 	set.StringVar(&f.secret, "webhook-secret-env", "", "NAME of the variable with the secret, or with two in a change")
-	set.Var(&f.statuses, "webhook-status", "STATUSES that are told; succeeded, failed and cancelled unless given")
-	set.Var(&f.tasks, "webhook-task", "TASKS whose runs are told; all unless given")
+	set.Var(&f.statuses, "webhook-status", "STATUSES to notify of; succeeded, failed and cancelled unless given")
+	set.Var(&f.tasks, "webhook-task", "TASKS whose runs it is notified of; all unless given")
 }
 
-// webhooks are those of the flags; nil without any.
+// webhooks makes the webhooks of the flags, or returns nil if there are none.
 func (f *webhookFlags) webhooks(s *session) (*server.Webhooks, error) {
 	if f.url == "" {
 		if f.name != "" || f.secret != "" || f.tasks != nil || f.statuses != nil || f.payload || f.private {
-			return nil, usagef("give --webhook its URL; ", "there is no webhook to which the other flags belong")
+			return nil, usagef("give --webhook its URL; ", "the flags of a webhook need --webhook")
 		}
-		return nil, nil // no webhook is no fault
+		return nil, nil // no webhook is not an error
 	}
 	if f.secret == "" || s.getenv(f.secret) == "" {
-		return nil, usagef("put a secret like whsec_… into a variable, and its name behind --webhook-secret-env; ",
+		return nil, usagef("put a secret like whsec_… into a variable, and its name after --webhook-secret-env; ",
 			"--webhook has no secret")
 	}
 	hooks, err := server.NewWebhooks(server.Webhook{
@@ -57,11 +56,11 @@ func (f *webhookFlags) webhooks(s *session) (*server.Webhooks, error) {
 	return hooks, nil
 }
 
-// beside are what goes on beside the server.
-type beside []func(context.Context) error
+// background holds functions that run during serve.
+type background []func(context.Context) error
 
-// tickAndTell are maintenance, if there are tasks for clients, and webhooks, which have to have begun.
-func tickAndTell(rt *core.Runtime, tasks []core.ClientTask, hooks *server.Webhooks) (all beside) {
+// backgroundWork returns maintenance, if there are tasks for clients, and webhooks, which must have begun.
+func backgroundWork(rt *core.Runtime, tasks []core.ClientTask, hooks *server.Webhooks) (all background) {
 	if tasks != nil {
 		all = append(all, rt.Maintain)
 	}
@@ -71,8 +70,8 @@ func tickAndTell(rt *core.Runtime, tasks []core.ClientTask, hooks *server.Webhoo
 	return all
 }
 
-// with executes them while serve does, and ends with the first that fails.
-func (b beside) with(ctx context.Context, serve func(context.Context) error) error {
+// with runs them during serve, and stops all when one ends.
+func (b background) with(ctx context.Context, serve func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	var others sync.WaitGroup
 	faults := make([]error, len(b)+1)

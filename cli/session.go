@@ -20,7 +20,6 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// session is one call of the command line.
 type session struct {
 	name    string
 	args    []string
@@ -29,36 +28,35 @@ type session struct {
 	stdin   io.Reader
 	stderr  io.Writer
 	stdout  io.Writer
-	results *bufio.Writer // stdout; keeps its first error
+	results *bufio.Writer // stdout; keeps its first write error
 	getenv  func(string) string
 	setenv  func(string, string) error
 	now     func() time.Time
 	width   func(stream any) (int, bool)
 
-	// Flags that every command takes.
 	json, absolute, noColor, verbose, wantsHelp bool
 	timeout                                     time.Duration
 	variables                                   []Variable
 	values                                      map[string]*string // by variable
 
-	folder    string // where the command is called; "" is the process's working folder
-	finds     bool   // uses the file of dev
-	project   bool   // dev runs the program of the folder
-	makesFile bool   // the command may begin with a file that is not there
-	alone     bool   // a lane in this process's memory would be of no use to the command
-	choice    string // what chose the lane, for people
-	elsewhere bool   // more than the environment was chosen: the file of dev is not looked for
+	folder    string // of the call; "" is the process's working folder
+	finds     bool   // searches the file of dev
+	project   bool   // dev builds and runs the program in the folder
+	makesFile bool   // the command may create the lane's file
+	alone     bool   // the command is useless on a lane in its own memory
+	choice    string // the flag or variable that chose the lane, for people
+	elsewhere bool   // a lane was chosen: do not search the file of dev
 	looksOnly bool   // the command has --dry-run
-	devKey    string // of answer tokens, made by this session of dev
-	keepsFile bool   // this session of dev works on its folder's file
-	devAbove  bool   // the file of dev is one of a folder above
+	devKey    string // for answer tokens, made by this dev session
+	keepsFile bool   // this dev session works on its folder's file
+	devAbove  bool   // the file of dev is in a parent folder
 	input     func(name string) (io.ReadCloser, error)
 
 	open    Opener
 	runtime *core.Runtime
 }
 
-// closeTime bounds the end of the runtime.
+// closeTime limits the time to close the runtime.
 const closeTime = 10 * time.Second
 
 func newSession(open Opener, options *Options) *session {
@@ -116,7 +114,6 @@ func newSession(open Opener, options *Options) *session {
 	return s
 }
 
-// programName is the name by which the program was called.
 func programName(args []string) string {
 	if len(args) == 0 || args[0] == "" {
 		return "runlane"
@@ -124,18 +121,17 @@ func programName(args []string) string {
 	return strings.TrimSuffix(filepath.Base(args[0]), ".exe")
 }
 
-// called puts this program's name into a text that names a command of runlane.
-func (s *session) called(text string) string {
+// withProgramName replaces "runlane" in a quoted command by this program's name.
+func (s *session) withProgramName(text string) string {
 	return strings.ReplaceAll(text, `"runlane `, `"`+s.name+" ")
 }
 
-// ownVariables begin like this. AWS's variables alone do not choose a deployment: many users always have some.
+// ownVariables is the prefix of our variables. AWS's variables alone do not choose a lane: many users always have some.
 const ownVariables = "RUNLANE_"
 
-// tableVariable names the table of a program on AWS.
 const tableVariable = "RUNLANE_TABLE"
 
-// standardVariables are what openers read on AWS.
+// standardVariables are the variables of the standard openers.
 var standardVariables = []Variable{
 	{"lane", lane.Variable, "NAME of the lane: sqlite:PATH, aws:"},
 	{"env", lane.EnvironmentVariable, "NAME of the environment"},
@@ -159,7 +155,7 @@ func (s *session) globalFlags(set *flag.FlagSet) {
 	}
 }
 
-// withGlobalFlags adds the flags of every command to those of one, whose own flag goes before another of the same name.
+// withGlobalFlags adds the flags of every command to a command's own. On equal names the command's own flag wins.
 func (s *session) withGlobalFlags(own *flag.FlagSet) *flag.FlagSet {
 	global := flag.NewFlagSet(own.Name(), flag.ContinueOnError)
 	s.globalFlags(global)
@@ -175,7 +171,7 @@ func (s *session) withGlobalFlags(own *flag.FlagSet) *flag.FlagSet {
 	return all
 }
 
-// applyEnvironment writes the given flags into the environment. An empty value removes the variable.
+// applyEnvironment sets the variables of the given flags. An empty value unsets the variable.
 func (s *session) applyEnvironment(set, own *flag.FlagSet) error {
 	given := map[string]bool{}
 	set.Visit(func(f *flag.Flag) { given[f.Name] = own.Lookup(f.Name) == nil })
@@ -204,7 +200,7 @@ func (s *session) applyEnvironment(set, own *flag.FlagSet) error {
 	return nil
 }
 
-// chose notes what chose a lane. An environment alone may be one of dev's file.
+// chose records what chose the lane. The environment alone does not: it may belong to the file of dev.
 func (s *session) chose(variable, by string) {
 	if s.choice == "" {
 		s.choice = by
@@ -212,8 +208,8 @@ func (s *session) chose(variable, by string) {
 	s.elsewhere = s.elsewhere || variable != lane.EnvironmentVariable
 }
 
-// chooseLane makes a table that is named mean the lane on AWS, so that openers need to read one variable. Of two that
-// are set, the one given by a flag is meant, and the lane before the table.
+// chooseLane selects the lane on AWS if only a table is named, so that openers read one variable. A flag wins over a
+// variable, and the lane over the table.
 func (s *session) chooseLane(given map[string]bool) error {
 	named := s.getenv(lane.Variable) != "" && (given["lane"] || !given["table"])
 	if named || s.getenv(tableVariable) == "" {
@@ -222,7 +218,7 @@ func (s *session) chooseLane(given map[string]bool) error {
 	return s.setLane(onAWS)
 }
 
-// Names of lanes, or how they begin: package cli links none.
+// Names of lanes, or their prefixes. Package cli links no lane.
 const (
 	onAWS    = "aws:"
 	inMemory = "mem:"
@@ -236,15 +232,13 @@ func (s *session) setLane(name string) error {
 	return nil
 }
 
-// inFile is the file of a lane that is named as one.
 func inFile(name string) (path string, ok bool) {
 	path, ok = strings.CutPrefix(name, fileLane)
 	path, _, _ = strings.Cut(path, "?")
 	return path, ok && path != ""
 }
 
-// laneIsNew reports a lane in a file that is not there, or has nothing in it, nor in its log. What else is wrong with
-// one is said by who opens it.
+// laneIsNew reports a lane in a file that is missing, or empty with an empty log.
 func (s *session) laneIsNew() bool {
 	path, ok := inFile(s.getenv(lane.Variable))
 	if !ok {
@@ -258,8 +252,7 @@ func (s *session) laneIsNew() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// fileExists refuses a lane in a file that is not there: opened, it would be made, and a mistyped path would have no
-// runs.
+// fileExists refuses a lane in a missing file: opening would create it, and a mistyped path would seem to have no runs.
 func (s *session) fileExists() error {
 	if s.makesFile || !s.laneIsNew() {
 		return nil
@@ -267,7 +260,7 @@ func (s *session) fileExists() error {
 	path, _ := inFile(s.getenv(lane.Variable))
 	message := "there is no file " + path
 	if _, err := os.Stat(path); err == nil {
-		message = path + " is empty: no program has made it a lane, or it was cut off"
+		message = path + " is empty: no program has written a lane to it, or it was truncated"
 	}
 	return &runlane.Error{
 		Code:    runlane.ErrConfigurationInvalid,
@@ -277,7 +270,6 @@ func (s *session) fileExists() error {
 	}
 }
 
-// rt opens the runtime on its first call.
 func (s *session) rt(ctx context.Context) (*core.Runtime, error) {
 	if s.runtime != nil {
 		return s.runtime, nil
@@ -308,12 +300,12 @@ func (s *session) rt(ctx context.Context) (*core.Runtime, error) {
 	return runtime, nil
 }
 
-// memoryOnly refuses a lane that exists only as long as this command.
+// memoryOnly is the error of a lane that would end with this command.
 func (s *session) memoryOnly() error {
 	const others = "RUNLANE_LANE (--lane sqlite:PATH) or RUNLANE_TABLE (--table NAME)"
 	hint := "start \"dev\" in this folder or above it, whose file this command then works on, or set " + others
 	if s.elsewhere {
-		hint = s.choice + " is set, so that no file of dev is looked for: leave it out, or set " + others + " too"
+		hint = s.choice + " is set, so the file of dev is not searched: leave it out, or set " + others + " too"
 	}
 	return &runlane.Error{
 		Code: runlane.ErrConfigurationInvalid, Hint: hint,
@@ -330,7 +322,6 @@ func (s *session) close(ctx context.Context) error {
 	return s.runtime.Close(ctx)
 }
 
-// note shows the user something that is not a result.
 func (s *session) note(format string, args ...any) { fmt.Fprintf(s.stderr, format+"\n", args...) }
 
 // interactive reports whether a user can be asked.
@@ -360,7 +351,7 @@ func (s *session) confirm(ctx context.Context, yes bool, question string) error 
 	}
 	if !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer))) {
 		s.note("nothing was changed")
-		return &told{code: ExitFailed}
+		return &exitError{code: ExitFailed}
 	}
 	return nil
 }

@@ -14,14 +14,12 @@ import (
 // defaultWidth is the width of a terminal that does not report one.
 const defaultWidth = 80
 
-// gap stands between columns.
 const gap = "  "
 
-// table is rows of text for people.
 type table struct {
 	header []string
 	rows   [][]string
-	color  map[int]func(cell string) string // of a column, an escape sequence or ""
+	color  map[int]func(cell string) string // of a column: an escape sequence or ""
 	shrink int                              // the column that shrinks first on a narrow terminal
 	spare  []int                            // columns to leave out if that is not enough, in this order
 	headed bool                             // the header was already written
@@ -29,7 +27,7 @@ type table struct {
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// write writes the table. Only for a terminal are cells cut and columns left out: a pipe gets everything.
+// write writes the table. It cuts cells and omits columns only on a terminal: a pipe gets everything.
 func (s *session) write(t *table) {
 	if len(t.rows) == 0 {
 		return
@@ -64,7 +62,6 @@ func (s *session) write(t *table) {
 	}
 }
 
-// widths are the widths of the full columns.
 func (t *table) widths() []int {
 	widths := make([]int, len(t.header))
 	for _, row := range append([][]string{t.header}, t.rows...) {
@@ -75,8 +72,8 @@ func (t *table) widths() []int {
 	return widths
 }
 
-// fit reduces the columns to the width of a terminal; 0 leaves a column out. First the shrinking column gets narrower,
-// then the spare ones are left out, then the widest ones get narrower.
+// fit reduces columns to a terminal's width; 0 omits a column. It narrows the shrinking column, omits spare ones, then
+// narrows the widest.
 func (t *table) fit(widths []int, columns int) {
 	wanted := widths[t.shrink]
 	shrink := func() {
@@ -96,10 +93,8 @@ func (t *table) fit(widths []int, columns int) {
 	}
 }
 
-// minShrunk is the smallest width of the shrinking column.
 const minShrunk = 8
 
-// total is how wide a line is.
 func total(widths []int) int {
 	sum := -len(gap)
 	for _, width := range widths {
@@ -110,7 +105,7 @@ func total(widths []int) int {
 	return sum
 }
 
-// facts writes names and values, one pair a line; those without a value are left out.
+// facts writes names and values, one pair a line, and omits empty values.
 func (s *session) facts(pairs ...[2]string) {
 	width := 0
 	for _, p := range pairs {
@@ -140,7 +135,6 @@ func shortened(text string, width int) string {
 	return string([]rune(text)[:max(width-1, 0)]) + "…"
 }
 
-// Escape sequences.
 const (
 	red    = "\x1b[31m"
 	green  = "\x1b[32m"
@@ -149,7 +143,7 @@ const (
 	plain  = "\x1b[0m"
 )
 
-// paint colors a text for a stream that is a terminal, unless a flag or a variable forbids it.
+// paint colors text on a terminal, unless a flag or variable forbids it.
 func (s *session) paint(stream io.Writer, color, text string) string {
 	if color == "" || text == "" || s.noColor || s.json || s.getenv("NO_COLOR") != "" || s.getenv("TERM") == "dumb" {
 		return text
@@ -175,7 +169,6 @@ func statusColor(cell string) string {
 	}
 }
 
-// instant is a time as people read it, in UTC.
 func instant(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -183,7 +176,7 @@ func instant(at time.Time) string {
 	return at.UTC().Format("2006-01-02 15:04:05Z")
 }
 
-// ago is how far away a time is: "3m ago", "in 2h".
+// ago formats a time relative to now: "3m ago", "in 2h".
 func (s *session) ago(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -199,7 +192,7 @@ func (s *session) ago(at time.Time) string {
 	}
 }
 
-// rough is a duration in its largest unit, rounded to the nearest: three days less a second are "3d".
+// rough formats a duration in its largest unit, rounded: three days less a second are "3d".
 func rough(d time.Duration) string {
 	units := []struct {
 		size time.Duration
@@ -208,7 +201,7 @@ func rough(d time.Duration) string {
 	for i, unit := range units {
 		least := unit.size
 		if i+1 < len(units) {
-			least -= units[i+1].size / 2 // what the next unit would round up to this one
+			least -= units[i+1].size / 2 // durations that the next unit would round up to this one
 		}
 		if d >= least {
 			return strconv.Itoa(int(d.Round(unit.size)/unit.size)) + unit.name
@@ -217,7 +210,6 @@ func rough(d time.Duration) string {
 	return "1s"
 }
 
-// when is a time in a table.
 func (s *session) when(at time.Time) string {
 	if s.absolute {
 		return instant(at)
@@ -225,7 +217,6 @@ func (s *session) when(at time.Time) string {
 	return s.ago(at)
 }
 
-// at is a time where there is room: absolute and relative.
 func (s *session) at(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -18,9 +18,9 @@ func tasksListCommand() *command {
 	return &command{
 		name:  "list",
 		short: "List the tasks of this program, and those that ticks have stored",
-		long: "Each program that ticks stores the definitions of its tasks, so that others can trigger them. KEYS " +
-			"are those that a task computes from its payload: a program without the task has to give them. SEEN is " +
-			"when a tick stored the definition; while its program ticks, that is less than a day ago.",
+		long: "Each program that ticks stores the definitions of its tasks, so that others can trigger them. A task " +
+			"computes its KEYS from the payload: a program without the task must give them. SEEN is when a tick " +
+			"stored the definition, less than a day ago while its program ticks.",
 		examples: []string{"tasks list", "tasks list --json"},
 		act: func(*flag.FlagSet) action {
 			return func(ctx context.Context, s *session, _ []string) error {
@@ -79,7 +79,7 @@ func (s *session) showTasks(tasks []core.TaskState) error {
 func taskNames(ctx context.Context, s *session) []string {
 	rt, err := s.rt(ctx)
 	if err != nil {
-		return nil // a shell that completes shows no errors
+		return nil // completion shows no errors
 	}
 	var names []string
 	tasks, err := rt.Tasks().List(ctx)

@@ -12,15 +12,15 @@ import (
 	"github.com/runlane/runlane-go/internal/taskbook"
 )
 
-// taskBook finds tasks by name for one command, and says what it finds in terms of the command line.
+// taskBook looks up tasks by name for one command. It phrases errors and warnings for the command line.
 type taskBook struct {
 	taskbook.Book
 
 	s     *session
-	lines bool // keys are given in the lines of a batch
+	lines bool // keys come from the lines of a batch
 	read  bool
 	tasks []core.TaskState
-	said  map[string]bool // what was said once
+	said  map[string]bool // warnings already shown
 }
 
 func (s *session) taskBook(rt *core.Runtime, foreign, lines bool) *taskBook {
@@ -35,7 +35,6 @@ func (s *session) taskBook(rt *core.Runtime, foreign, lines bool) *taskBook {
 	return b
 }
 
-// list reads the catalog, once.
 func (b *taskBook) list(ctx context.Context) (tasks []core.TaskState, err error) {
 	if !b.read {
 		if b.tasks, err = b.Runtime.Tasks().List(ctx); err != nil {
@@ -46,8 +45,8 @@ func (b *taskBook) list(ctx context.Context) (tasks []core.TaskState, err error)
 	return b.tasks, nil
 }
 
-// call pairs a task with a payload, and gives the options the policy of the queue that they name. given are the keys
-// that the call has, even if they are empty.
+// call pairs a task with a payload, and adds the policy of the queue in the options. given marks the keys that the call
+// has, even empty ones.
 func (b *taskBook) call(
 	ctx context.Context,
 	task runlane.TaskID,
@@ -67,7 +66,6 @@ func (b *taskBook) call(
 	return call, err
 }
 
-// note shows what may not be meant, once.
 func (b *taskBook) note(d taskbook.Doubt) {
 	about := string(d.Kind) + string(d.Task) + string(d.Queue)
 	if b.said[about] {
@@ -93,7 +91,7 @@ func (b *taskBook) note(d taskbook.Doubt) {
 	}
 }
 
-// missingKeys refuses a call that does not give the keys which its task computes.
+// missingKeys is the error of a call without keys that its task would compute.
 func (b *taskBook) missingKeys(e *taskbook.MissingKeysError) error {
 	var places []string
 	for _, kind := range e.Kinds {

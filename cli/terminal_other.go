@@ -4,7 +4,7 @@ package cli
 
 import "os"
 
-// terminalWidth guesses: a character device is a terminal of 80 columns.
+// terminalWidth assumes that a character device is a terminal of 80 columns.
 func terminalWidth(stream any) (width int, ok bool) {
 	file, isFile := stream.(*os.File)
 	if !isFile {

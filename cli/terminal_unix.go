@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// terminalWidth asks the system how many columns a stream's terminal has; not ok for a stream that is none.
+// terminalWidth asks the system for the columns of a stream's terminal. ok is false if the stream is not a terminal.
 func terminalWidth(stream any) (width int, ok bool) {
 	file, isFile := stream.(*os.File)
 	if !isFile {

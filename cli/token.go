@@ -18,7 +18,7 @@ import (
 	"github.com/runlane/runlane-go/server"
 )
 
-// tokenPrefix lets scanners of sources and logs know a token that was left there.
+// tokenPrefix lets secret scanners recognize a leaked token.
 const tokenPrefix = "runlane_"
 
 func tokenCommand() *command {
@@ -30,8 +30,8 @@ func tokenCommand() *command {
 		max:   1,
 		local: true,
 		long: "The token is shown once; its hash goes into the file, a JSON object a line, which \"serve --tokens\" " +
-			"reads when it starts. NAME is the actor of what is done with it. Remove the line to withdraw the token, " +
-			"and start the server again. Scopes: read, payloads, trigger, work, operate.",
+			"reads when it starts. NAME becomes the actor of its requests. To withdraw the token, remove the line and " +
+			"start the server again. Scopes: read, payloads, trigger, work, operate.",
 		examples: []string{"token ci --scopes trigger,read,payloads --file tokens.ndjson"},
 		act: func(flags *flag.FlagSet) action {
 			var made server.Token
@@ -51,13 +51,12 @@ func tokenCommand() *command {
 	}
 }
 
-// madeToken is a token with what is stored of it.
+// madeToken is a new token with its stored form.
 type madeToken struct {
 	Secret string `json:"token"`
 	server.Token
 }
 
-// checkScopes refuses words that are no scopes.
 func checkScopes(where string, scopes []server.Scope) error {
 	for _, scope := range scopes {
 		if !slices.Contains(server.Scopes(), scope) {
@@ -111,10 +110,9 @@ func (s *session) addLine(file string, line []byte) error {
 	return out.Close()
 }
 
-// maxTokens bounds the file of tokens.
+// maxTokens limits the file of tokens, in bytes.
 const maxTokens = 1 << 20
 
-// readTokens reads what "token" wrote.
 func (s *session) readTokens(name string) (func(*http.Request) (server.Access, error), error) {
 	file, err := s.input(name)
 	if err != nil {
@@ -137,7 +135,7 @@ func (s *session) readTokens(name string) (func(*http.Request) (server.Access, e
 	return server.TokenAccess(tokens...)
 }
 
-// parseTokens reads one object a line. Empty lines are left out.
+// parseTokens reads one object a line and skips empty lines.
 func parseTokens(text []byte) (tokens []server.Token, err error) {
 	number := 0
 	for line := range bytes.Lines(text) {
@@ -149,7 +147,7 @@ func parseTokens(text []byte) (tokens []server.Token, err error) {
 		decoder := json.NewDecoder(bytes.NewReader(line))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&token); err != nil {
-			return nil, fmt.Errorf("line %d is no token", number)
+			return nil, fmt.Errorf("line %d is not a token", number)
 		}
 		if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 			return nil, fmt.Errorf("line %d is more than a token", number)

@@ -12,20 +12,19 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// maxInput bounds a payload's file, above what any storage takes.
+// maxInput limits a payload's file. It is above the limit of any storage.
 const maxInput = 2 * runlane.MaxPayloadBytes
 
-// triggerFlags are the options of a trigger.
 type triggerFlags struct {
 	actor, concurrencyKey, idempotencyKey, queue, runID, singletonKey string
 	deferred, foreign, returnActive, strict                           bool
 	delay, idempotencyTTL                                             time.Duration
 	runAt                                                             time.Time
 	meta, trace                                                       pairs
-	given                                                             runlane.TaskKeys // which keys were, be they empty
+	given                                                             runlane.TaskKeys // keys that were given, even empty ones
 }
 
-// keyFlag is a flag of a key. An empty key is no key, but counts as given.
+// keyFlag is a flag of a key. An empty key means none, but counts as given.
 type keyFlag struct {
 	into  *string
 	given *bool
@@ -39,7 +38,7 @@ func (k keyFlag) Set(text string) error {
 func (k keyFlag) String() string { return "" }
 
 func (f *triggerFlags) define(set *flag.FlagSet) {
-	set.StringVar(&f.actor, "actor", "", "NAME of who triggers; else RUNLANE_ACTOR, else USER")
+	set.StringVar(&f.actor, "actor", "", "NAME of the actor; else RUNLANE_ACTOR, else USER")
 	timeFlag(set, &f.runAt, "at", "TIME before which the run does not start, like 2026-03-01T12:00:00Z")
 	set.Var(keyFlag{&f.concurrencyKey, &f.given.Concurrency}, "concurrency-key", "KEY that partitions a bounded queue")
 	set.BoolVar(&f.deferred, "deferred", false, "leave the wakeup to the relay or the tick")
@@ -49,14 +48,14 @@ func (f *triggerFlags) define(set *flag.FlagSet) {
 	set.Var(
 		keyFlag{&f.idempotencyKey, &f.given.Idempotency},
 		"idempotency-key",
-		"KEY whose second trigger returns the first run",
+		"KEY with which a second trigger returns the first run",
 	)
 	set.Var(parsed[time.Duration]{into: &f.idempotencyTTL, read: readRetention}, "idempotency-ttl",
 		"DURATION for which the key is kept, or while-active")
 	set.Var(&f.meta, "meta", "KEY=VALUE kept with the run; repeatable")
 	set.StringVar(&f.queue, "queue", "", "QUEUE in place of the task's")
 	set.BoolVar(&f.returnActive, "return-active", false, "a held singleton key returns the run that holds it")
-	set.Var(keyFlag{&f.singletonKey, &f.given.Singleton}, "singleton-key", "KEY of which one run at a time is active")
+	set.Var(keyFlag{&f.singletonKey, &f.given.Singleton}, "singleton-key", "KEY with which one run at a time is active")
 	set.BoolVar(&f.strict, "strict-payload", false, "refuse a duplicate with another payload")
 	set.Var(&f.trace, "trace", "KEY=VALUE of a trace carrier; repeatable")
 }
@@ -99,14 +98,13 @@ func triggerCommand() *command {
 		max:   2,
 		words: taskNames,
 		long: "The payload is JSON: written here, in a file, or on stdin. Without one it is null.\n\n" +
-			"A task of another program is found among those that ticks have stored (\"tasks list\"): the run is the " +
-			"one that its program would make. Keys that the task computes from its payload have to be given then.\n\n" +
-			"With --wait the command follows the run; its exit code says how the run ended: 0 succeeded, 1 failed, 4 " +
-			"cancelled.\n\n" +
-			"--batch reads one object a line, like {\"payload\":{\"userId\":\"u_1\"}}: payload, and optionally " +
-			"task, queue, runId, idempotencyKey, singletonKey, concurrencyKey, delay, runAt, meta. On a lane with " +
-			"ordered queues the runs are made one after the other, in the order of the lines; elsewhere several at " +
-			"once. An interrupted batch says how to resume it: what was made already is not made twice.",
+			"A task of another program is known once a tick has stored it (\"tasks list\"); the run is the one that " +
+			"its program would make. Keys that the task computes from its payload must then be given.\n\n" +
+			"With --wait the command follows the run; its exit code is the run's: 0 succeeded, 1 failed, 4 cancelled.\n\n" +
+			"--batch reads one object a line, like {\"payload\":{\"userId\":\"u_1\"}}: payload, and optionally task, " +
+			"queue, runId, idempotencyKey, singletonKey, concurrencyKey, delay, runAt, meta. On a lane with ordered " +
+			"queues the runs are made one after the other, in the order of the lines; elsewhere several at once. An " +
+			"interrupted batch shows how to resume it, without making a run twice.",
 		examples: []string{
 			"trigger emails.welcome '{\"userId\":\"u_1\"}' --wait", "trigger emails.welcome @payload.json --delay 10m",
 			"trigger emails.welcome --batch users.ndjson --json",
@@ -165,7 +163,7 @@ func (s *session) trigger(
 	return s.watch(ctx, result.Run.ID)
 }
 
-// showTriggered says which run was triggered. If the command waits for the run, this is a note: the finished run is the
+// showTriggered shows the triggered run. If the command waits for it, this is only a note: the finished run is the
 // result.
 func (s *session) showTriggered(t *shown.Triggered, waiting bool) error {
 	text := string(t.Run)
@@ -215,7 +213,7 @@ func (s *session) readJSON(ctx context.Context, input, what string) (json.RawMes
 	}
 	if message, faulty := jsonFault(text); faulty {
 		next := "write JSON: a text needs quotes, in a shell '\"text\"'"
-		return nil, usagef(next, "%s is no JSON: %s", where, message)
+		return nil, usagef(next, "%s is not JSON: %s", where, message)
 	}
 	return json.RawMessage(strings.TrimSpace(string(text))), nil
 }

@@ -5,16 +5,16 @@ import (
 	"io"
 )
 
-// typed is stdin until the context ends: an interrupt does not wait until the user presses another key. A read in
-// progress is abandoned, and ends with the process or its input.
+// typed reads stdin until the context ends, so that an interrupt need not wait for a key. A read in progress is
+// abandoned.
 func (s *session) typed(ctx context.Context) io.Reader {
 	type reading struct {
 		n   int
 		err error
 	}
 	return readerFunc(func(p []byte) (int, error) {
-		done, own := make(chan reading, 1), make([]byte, len(p)) // p is the caller's again when this returns
-		go func() {                                              // ends with the reading
+		done, own := make(chan reading, 1), make([]byte, len(p)) // p belongs to the caller again after return
+		go func() {                                              // ends with the read
 			n, err := s.stdin.Read(own)
 			done <- reading{n, err}
 		}()

@@ -13,15 +13,15 @@ import (
 // Paths of modules, for programs that embed the command line.
 const (
 	modulePath = "github.com/runlane/runlane-go"
-	fileModule = modulePath + "/sqlitelane" // released with it, under the same version
-	mcpModule  = modulePath + "/mcp"        // as that
+	fileModule = modulePath + "/sqlitelane" // released with this module, in the same version
+	mcpModule  = modulePath + "/mcp"        // likewise
 )
 
 func versionCommand() *command {
 	return &command{
 		name:     "version",
 		local:    true,
-		short:    "Say which version this is",
+		short:    "Show the version",
 		examples: []string{"version --json"},
 		act: func(*flag.FlagSet) action {
 			return func(_ context.Context, s *session, _ []string) error {
@@ -43,7 +43,7 @@ func versionCommand() *command {
 	}
 }
 
-// moduleVersion is the version of this module in the program; "devel" where it was built from a work tree.
+// moduleVersion returns the version of this module in the program, or "devel" for a build from a work tree.
 func moduleVersion(info *debug.BuildInfo) string {
 	if info == nil {
 		return "devel"

@@ -15,8 +15,8 @@ func runsWatchCommand() *command {
 		short: "Follow a run to its end",
 		min:   1,
 		max:   1,
-		long: "The exit code says how the run ended: 0 succeeded, 1 failed, 4 cancelled. An interrupt stops the " +
-			"watching, never the run. Events that come are news and go to stderr, the finished run is the result.",
+		long: "The exit code is the run's: 0 succeeded, 1 failed, 4 cancelled. An interrupt stops the watching, never " +
+			"the run. Events go to stderr; the finished run is the result.",
 		examples: []string{"runs watch run_01J8ZQ4T", "runs watch run_01J8ZQ4T --timeout 10m && deploy"},
 		act: func(*flag.FlagSet) action {
 			return func(ctx context.Context, s *session, args []string) error {
@@ -57,13 +57,12 @@ func (s *session) watch(ctx context.Context, id runlane.RunID) error {
 	return ending(run.Status)
 }
 
-// ending is the exit code of how a run ended.
 func ending(status runlane.Status) error {
 	switch status.End() {
 	case runlane.StatusFailed:
-		return &told{code: ExitFailed}
+		return &exitError{code: ExitFailed}
 	case runlane.StatusCancelled:
-		return &told{code: ExitConflict}
+		return &exitError{code: ExitConflict}
 	default:
 		return nil
 	}

@@ -11,20 +11,20 @@ import (
 	"github.com/runlane/runlane-go/internal/taskbook"
 )
 
-// workLeft is what dev or worker left behind. Lost means that waiting runs end with the process.
+// workLeft describes what dev or worker left behind. Lost means that waiting runs end with the process.
 type workLeft struct {
 	Finished   int  `json:"finished"`
 	HandedBack int  `json:"handedBack"`
 	Waiting    int  `json:"waiting"`
 	AtLeast    bool `json:"atLeast,omitempty"`
-	Leased     int  `json:"leased,omitempty"` // of those that wait
+	Leased     int  `json:"leased,omitempty"` // of the waiting runs
 	Lost       bool `json:"lost"`
 
 	unread bool // the waiting runs could not be counted
 }
 
-// attempts are the attempts in progress in this process, each with the end of its lease: one that lost its lease ends
-// without a commit.
+// attempts maps the runs of attempts in this process to the end of their lease. An attempt without a lease ends without
+// a commit.
 type attempts map[runlane.RunID]time.Time
 
 func (a attempts) count(now time.Time) (n int) {
@@ -36,8 +36,8 @@ func (a attempts) count(now time.Time) (n int) {
 	return n
 }
 
-// work works until the context ends, the drain is done, or show, which may be nil, fails. After an interrupt it says at
-// once what it waits for.
+// work executes runs until the context ends, the drain is done, or show fails; show may be nil. After an interrupt it
+// reports at once what it waits for.
 func (s *session) work(
 	ctx context.Context,
 	rt *core.Runtime,
@@ -48,7 +48,7 @@ func (s *session) work(
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	worked := make(chan error, 1)
-	go func() { worked <- rt.Work(working, options) }() // ends a few seconds after the grace at latest
+	go func() { worked <- rt.Work(working, options) }() // ends at most a few seconds after the grace
 	left, running := &workLeft{}, attempts{}
 	interrupted := working.Done()
 	var fault error
@@ -69,7 +69,7 @@ func (s *session) work(
 			see(c)
 		case <-interrupted:
 			interrupted = nil
-			for range len(seen.all) { // what was committed before
+			for range len(seen.all) { // commits before the interrupt
 				see(<-seen.all)
 			}
 			if n := running.count(s.now()); n > 0 {
@@ -104,7 +104,7 @@ func graceOf(options *core.WorkOptions) time.Duration {
 	return max(options.Grace, 0)
 }
 
-// see records the attempts in progress, and, once the process stops, how they end.
+// see records the attempts in progress and, while the process stops, how they end.
 func (left *workLeft) see(c *commit, record *runlane.EventRecord, running attempts, stopping bool) {
 	switch record.Body.(type) {
 	case *runlane.RunStarted:
@@ -120,20 +120,20 @@ func (left *workLeft) see(c *commit, record *runlane.EventRecord, running attemp
 		}
 	default:
 		if _, here := running[record.RunID]; here && !c.lease.IsZero() {
-			running[record.RunID] = c.lease // extended
+			running[record.RunID] = c.lease // the lease was extended
 		}
 		return
 	}
 	delete(running, record.RunID)
 }
 
-// count counts the runs that are left in these queues, nil for all, up to a bound.
+// count counts the runs left in these queues (nil: all), up to a limit.
 func (left *workLeft) count(ctx context.Context, rt *core.Runtime, queues []runlane.QueueName) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
 	left.Lost = rt.Lane().Storage.Capabilities().ProcessLocalState
 	var active statuses
-	_ = active.Set("active") // it is a status
+	_ = active.Set("active") // "active" is valid
 	options := &core.ListOptions{RunFilter: core.RunFilter{Statuses: active}, Limit: runlane.MaxPageLimit}
 	for range taskbook.PrefixRuns / runlane.MaxPageLimit {
 		page, err := rt.Runs().List(ctx, options)

@@ -25,7 +25,7 @@ func widgets(t *testing.T, template string) map[string][]string {
 		}
 	}
 	if err := json.Unmarshal([]byte(body), &board); err != nil {
-		t.Fatalf("the board is no JSON: %v\n%s", err, body)
+		t.Fatalf("the board is not JSON: %v\n%s", err, body)
 	}
 	shown := map[string][]string{}
 	for _, widget := range board.Widgets {

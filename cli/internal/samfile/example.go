@@ -2,7 +2,7 @@ package samfile
 
 import "strings"
 
-// WithoutExample leaves out the lines of the template that are the example application's.
+// WithoutExample removes the lines of the example application from the template.
 func WithoutExample(template string) string {
 	var kept strings.Builder
 	for line := range strings.Lines(template) {

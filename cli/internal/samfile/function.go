@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// Function is one more bridge: the same program, with limits of its queues.
+// Function is one more bridge: the same program, with its own queues and limits.
 type Function struct {
 	Name   string
-	Queues []string // names of the application, each with a separate SQS queue
-	New    []string // of these, those that no deployed function takes
+	Queues []string // names in the application, each with a separate SQS queue
+	New    []string // those of Queues that no deployed function receives from
 
 	Timeout     int // seconds of an invocation
 	Memory      int // megabytes
-	BatchSize   int // most wakeups in one invocation
-	Concurrency int // most invocations at once, for each queue
+	BatchSize   int // limit of wakeups in one invocation
+	Concurrency int // limit of invocations at once, for each queue
 }
 
-// What a bridge has besides itself. A template may lack the alarms.
+// Parts of the template that belong to a bridge. A template may lack the alarms.
 var (
 	bridgeParameters = []string{"Timeout", "Memory", "BatchSize", "Concurrency"}
 	bridgeEntries    = []string{"Bridge", "BridgeLogs", "BridgeRole"}
@@ -30,19 +30,18 @@ var (
 	}
 )
 
-// AddFunction returns the template with one more bridge, which takes these queues' wakeups in place of the function
-// that took them. That one's role keeps its right to a queue that moves, until the function is added again: a
-// deployment takes its mapping away last. A queue without a separate SQS queue is a MissingError: wakeups of one SQS
-// queue go to one function.
+// AddFunction returns the template with one more bridge, which receives the wakeups of these queues. The role of a
+// queue's former function keeps its right until the function is added again, because a deployment removes its mapping
+// last. A queue without its own SQS queue is a MissingError, since one SQS queue can only have one function.
 func AddFunction(template string, f Function) (string, error) {
 	t := newText(template)
 	id := ID(f.Name)
 	var names renaming
 	for _, name := range slices.Concat(bridgeEntries, bridgeAlarms) {
-		names = append(names, renamed{name, id + name}) // Bridge is ReportsBridge
+		names = append(names, renamed{name, id + name}) // Bridge becomes ReportsBridge
 	}
 	for _, name := range bridgeParameters {
-		names = append(names, renamed{"Bridge" + name, id + name}) // BridgeTimeout is ReportsTimeout
+		names = append(names, renamed{"Bridge" + name, id + name}) // BridgeTimeout becomes ReportsTimeout
 	}
 	if s, there := t.entry("Resources", id+"Bridge"); !there {
 		var ids []string
@@ -86,7 +85,6 @@ func AddFunction(template string, f Function) (string, error) {
 	return t.String(), t.differentNames()
 }
 
-// addBridgeParameters copies what bounds a bridge, with the values asked for as defaults.
 func (t *text) addBridgeParameters(f Function, names renaming) error {
 	values := map[string]int{
 		"Timeout":     f.Timeout,
@@ -152,14 +150,14 @@ func (t *text) addBridgeEntries(f Function, names renaming) error {
 	return nil
 }
 
-// emptyEvents leaves a copy without the events of the function that it is a copy of.
+// emptyEvents removes the events that a copied function still has.
 func (t *text) emptyEvents(s span) {
 	if events, ok := t.within(s, "Events"); ok {
 		t.lines = slices.Delete(t.lines, events.from+1, events.to)
 	}
 }
 
-// moveQueue lets the new function take a queue's wakeups, in its time.
+// moveQueue moves a queue's event to the new function, with its limits.
 func (t *text) moveQueue(queue string, f Function, names renaming) error {
 	id := ID(f.Name)
 	event, ok := t.anyEvent(queue + "Wakeups")
@@ -171,7 +169,7 @@ func (t *text) moveQueue(queue string, f Function, names renaming) error {
 		return missing("Resources %sBridge", id)
 	}
 	lines := t.copyOf(event, names)
-	for i := range lines { // also those of another further function
+	for i := range lines { // even if another added function had the queue
 		lines[i] = limits.ReplaceAllString(lines[i], "!Ref "+id+"$1")
 	}
 	if event.from < bridge.from || event.from >= bridge.to {
@@ -197,16 +195,15 @@ func (t *text) moveQueue(queue string, f Function, names renaming) error {
 	return nil
 }
 
-// timeouts is the parameter of which a queue's visibility timeout is a multiple.
+// timeouts matches the parameter from which a queue's visibility timeout is computed.
 var timeouts = regexp.MustCompile(`!Ref \w+Timeout,`)
 
-// taker is who takes a queue's wakeups, in the description of an alarm.
+// taker matches the function in an alarm's description.
 var taker = regexp.MustCompile(`look at (?:the bridge|function [A-Za-z0-9_-]+)'s `)
 
-// limits are the parameters of a mapping.
 var limits = regexp.MustCompile(`!Ref \w+?(BatchSize|Concurrency)\b`)
 
-// addToSums counts the function in alarms that add up what all functions say. In sums names begin with a small letter.
+// addToSums adds the function to alarms that sum over all functions. Names in sums begin with a small letter.
 func (t *text) addToSums(id string) {
 	name := strings.ToLower(id[:1]) + id[1:]
 	const bridge = "FILL(bridge, 0)"
@@ -235,7 +232,6 @@ func (t *text) addToSums(id string) {
 	}
 }
 
-// addToOutputs names the function as the template's own one is named.
 func (t *text) addToOutputs(id string) {
 	s, ok := t.entry("Outputs", "BridgeFunction")
 	if _, there := t.entry("Outputs", id+"BridgeFunction"); !ok || there {
@@ -244,10 +240,10 @@ func (t *text) addToOutputs(id string) {
 	t.insert(s.to, t.copyOf(s, renaming{{"BridgeFunction", id + "BridgeFunction"}, {"Bridge", id + "Bridge"}})...)
 }
 
-// Moved reports whether a function keeps the right to a queue that went to another one.
+// Moved reports whether a function keeps its right to a queue that moved to another one.
 func Moved(template string) bool { return strings.Contains(template, "Sid: "+moved) }
 
-// Forgets reports whether a function loses such a right between two forms of a template.
+// Forgets reports whether a function loses such a right between two versions of a template.
 func Forgets(before, after string) bool {
 	was, is := newText(before), newText(after)
 	for _, id := range was.bridges() {

@@ -153,7 +153,7 @@ func TestAddFunction_TakesItsQueuesWithItsLimits(t *testing.T) {
 	var board any
 	body := fmt.Sprint(e.Resources["Board"].Properties["DashboardBody"])
 	if err := json.Unmarshal([]byte(body), &board); err != nil {
-		t.Errorf("the board is no JSON: %v\n%s", err, body)
+		t.Errorf("the board is not JSON: %v\n%s", err, body)
 	}
 	before := fmt.Sprint(evaluate(t, read(t, full), nil).Resources["Board"].Properties["DashboardBody"])
 	if got, want := metricsOf(t, body, "${SlowBridge}"), metricsOf(t, before, "${Bridge}"); len(want) == 0 || !slices.Equal(got, want) {

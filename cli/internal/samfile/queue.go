@@ -13,7 +13,7 @@ type Queue struct {
 	FIFO bool
 }
 
-// source is what a new queue is copied from.
+// source names the parts that a new queue is copied from.
 type source struct {
 	queue, deadLetters, deadLettersAlarm, ageAlarm, event string
 }
@@ -26,7 +26,7 @@ var (
 	}
 )
 
-// Where the template says which queues there are, and what may be done with them.
+// Places of the template that list all queues, or grant rights to them.
 var (
 	bindings = regexp.MustCompile(`=\$\{WorkQueue\}(?:\$\{Fifo\})?(?:,[A-Za-z0-9._-]+=\$\{\w+\})*`)
 	arns     = regexp.MustCompile(`"\$\{WorkQueue\.Arn\}"(?:,"\$\{\w+\.Arn\}")*`)
@@ -60,11 +60,11 @@ func AddQueue(template string, q Queue) (string, error) {
 		{from.deadLetters, id + "DeadLetters"},
 		{from.deadLettersAlarm, id + "DeadLettersAlarm"},
 		{from.ageAlarm, id + "OldestMessageAlarm"},
-		// FifoQueue turns the template's own FIFO queue on and off, and this one is always there.
+		// FifoQueue switches the template's own FIFO queue, but the new queue always exists.
 		{"AlarmsFifoDeadLetters", "AlarmsDeadLetters"},
 		{"AlarmsFifoOldestMessage", "AlarmsOldestMessage"},
 	}
-	if !HasQueue(template, q.Name) { // else it is there, or a part of it was taken out by hand
+	if !HasQueue(template, q.Name) { // otherwise it exists, perhaps with parts removed by hand
 		for _, part := range []string{
 			"Queue", "DeadLetters", "DeadLettersAlarm", "OldestMessageAlarm", "QueueArn", "DeadLettersUrl",
 		} {
@@ -110,10 +110,10 @@ func AddQueue(template string, q Queue) (string, error) {
 	return t.String(), t.differentNames()
 }
 
-// carriers are the parameters that say which queue of the application an SQS queue of the template's carries.
+// carriers are the parameters that name the application's queue for one of the template's SQS queues.
 var carriers = []string{"StandardQueue", "FifoQueue"}
 
-// addRule has CloudFormation refuse a deployment whose parameters bind the queue a second time: no function would open.
+// addRule makes CloudFormation refuse parameters that bind the queue a second time: no function would open.
 func (t *text) addRule(id, name string) error {
 	var others []string
 	for _, parameter := range carriers {
@@ -130,7 +130,7 @@ func (t *text) addRule(id, name string) error {
 	}
 	rules, ok := t.section("Rules")
 	if _, there := t.entry("Rules", id+"QueueDiffers"); there || !ok || len(others) < len(carriers) {
-		return nil // the smallest template has none of these parameters
+		return nil // the minimal template has none of these parameters
 	}
 	is := func(parameter string) string { return "!Equals [!Ref " + parameter + `, "` + name + `"]` }
 	t.insert(
@@ -143,8 +143,8 @@ func (t *text) addRule(id, name string) error {
 	return nil
 }
 
-// checkQueue wants the queue wherever the template has its own first one: what is written there in another way than the
-// shipped template has it was passed over.
+// checkQueue checks that the new queue is everywhere the first one is. Copying misses places that differ from the
+// shipped template.
 func (t *text) checkQueue(id string, q Queue) error {
 	names := map[string]bool{}
 	for _, line := range t.lines {
@@ -207,7 +207,6 @@ func (t *text) addQueueResources(from source, names renaming, q Queue) error {
 	return nil
 }
 
-// addEvent lets the bridge take the queue's wakeups.
 func (t *text) addEvent(from string, names renaming) error {
 	bridge, ok := t.entry("Resources", "Bridge")
 	if !ok {
@@ -234,7 +233,6 @@ func (t *text) addEvent(from string, names renaming) error {
 	return nil
 }
 
-// anyEvent finds an event of any function.
 func (t *text) anyEvent(name string) (span, bool) {
 	resources, ok := t.section("Resources")
 	if !ok {
@@ -243,9 +241,9 @@ func (t *text) anyEvent(name string) (span, bool) {
 	return t.within(resources, name)
 }
 
-// addToBoard shows a new queue or function beside the one that it is a copy of. In a list of metrics "." repeats what
-// stands above, so its lines go before that one's, with all that differs. Below them, that one's first line is spelt
-// out where it would repeat something else now.
+// addToBoard shows a new queue or function in the dashboard. In a list of metrics "." repeats the cell above. So the
+// copy goes before the original with all cells that differ, and the original's first line is written out if its "."
+// would now repeat something else.
 func (t *text) addToBoard(names ...renamed) {
 	for _, pair := range names {
 		if strings.Contains(t.String(), pair.replacement+`"`) {
@@ -253,7 +251,7 @@ func (t *text) addToBoard(names ...renamed) {
 		}
 		var above []string
 		for i := 0; i < len(t.lines); i++ {
-			first := spelt(t.lines[i], above)
+			first := expandedCells(t.lines[i], above)
 			if first == nil || !strings.Contains(t.lines[i], pair.old+`"`) {
 				above = first
 				continue
@@ -261,14 +259,14 @@ func (t *text) addToBoard(names ...renamed) {
 			above = first
 			to := i + 1
 			for strings.Contains(t.lines[to-1], `],`) && to < len(t.lines) && repeats.MatchString(t.lines[to]) {
-				above = spelt(t.lines[to], above)
+				above = expandedCells(t.lines[to], above)
 				to++
 			}
 			var lines []string
 			for _, line := range t.lines[i:to] {
 				lines = append(lines, metric(strings.ReplaceAll(line, pair.old+`"`, pair.replacement+`"`)))
 			}
-			if !slices.Equal(spelt(t.lines[i], above), first) {
+			if !slices.Equal(expandedCells(t.lines[i], above), first) {
 				cells := strings.ReplaceAll(strings.Join(first, ","), "$", "$$")
 				t.lines[i] = row.ReplaceAllString(t.lines[i], "${1}"+cells)
 			}
@@ -278,11 +276,11 @@ func (t *text) addToBoard(names ...renamed) {
 	}
 }
 
-// row is a line of the board about one metric: namespace, name, dimension and its value.
+// row matches a metric in the dashboard: namespace, name, dimension and its value.
 var row = regexp.MustCompile(`^( *\[)("[^"]*"),("[^"]*"),("[^"]*"),("[^"]*")`)
 
-// spelt is a metric with what "." repeats of the one above; nil of another line.
-func spelt(line string, above []string) []string {
+// expandedCells returns the cells of a metric with "." replaced by the cells above; nil if the line is not a metric.
+func expandedCells(line string, above []string) []string {
 	found := row.FindStringSubmatch(line)
 	if found == nil {
 		return nil
@@ -296,8 +294,8 @@ func spelt(line string, above []string) []string {
 	return cells
 }
 
-// repeats is a line of the board about what the line above is about: the value of its dimension is that one's.
+// repeats matches a metric with the same dimension value as the line above.
 var repeats = regexp.MustCompile(`^ *\["[^"]*","[^"]*","[^"]*","\."[],]`)
 
-// metric is a line of the board that is not the last one of its list.
+// metric ends a metric's line with a comma, since others follow.
 func metric(line string) string { return line[:strings.Index(line, `]`)+1] + ",\n" }

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// moved names the statement with the rights that a role keeps after a queue's event went to another function: a
-// deployment changes roles before it makes the other function's mapping, and takes the mapping of this one away last.
+// moved names the statement with rights that a role keeps after a queue's event moved to another function: a deployment
+// changes roles before it creates the new mapping, and removes the old one last.
 const moved = "MovedQueues"
 
-// receives lets one function take a queue's wakeups: it counts them as its own, and its role may take them. Other roles
-// lose the right.
+// receives makes one function receive a queue's wakeups, by its list of bindings and its role. Other functions lose
+// both.
 func (t *text) receives(name, owner string) error {
 	if !slices.Contains(t.bridges(), owner) {
 		return missing("function with RUNLANE_FUNCTION: bridge that has the event %sWakeups", ID(name))
@@ -30,13 +30,13 @@ func (t *text) receives(name, owner string) error {
 			}
 		}
 	}
-	if s, ok := t.movedOf(owner + "Role"); ok { // it came back
+	if s, ok := t.movedOf(owner + "Role"); ok { // the queue came back
 		t.unlist(s, ID(name)+"Queue")
 	}
 	return nil
 }
 
-// bridges are the functions that take wakeups.
+// bridges returns the functions that receive wakeups.
 func (t *text) bridges() (ids []string) {
 	resources, _ := t.section("Resources")
 	for i := resources.from; i < resources.to; i++ {
@@ -53,7 +53,7 @@ func (t *text) bridges() (ids []string) {
 
 var bridge = regexp.MustCompile(`^ *RUNLANE_FUNCTION: *["']?bridge["']?(?: +#.*)?\s*$`)
 
-// owner is the function whose event a line is part of.
+// owner returns the function that contains the line of an event.
 func (t *text) owner(event span) string {
 	for _, id := range t.bridges() {
 		if s, _ := t.entry("Resources", id); s.from < event.from && event.from < s.to {
@@ -63,15 +63,14 @@ func (t *text) owner(event span) string {
 	return ""
 }
 
-// counted is a function's list of bindings, and what stands before and behind it: a text, or the first part of a !Sub
-// with a list, which the shipped template has.
+// counted matches a function's list of bindings: a string, or the first part of !Sub with a list, as in the shipped
+// template.
 var counted = regexp.MustCompile(
 	`^( *RUNLANE_BINDINGS: *(?:!Sub \["|"))((?:[\w.,-]|\$\{\w+\})*)("(?:, \{.*\}\])?(?: +#.*)?\s*)$`)
 
-// countedPlain is one without quotation marks.
 var countedPlain = regexp.MustCompile(`^( *RUNLANE_BINDINGS: *)([\w.-][\w.,-]*)((?: +#.*)?\s*)$`)
 
-// count makes a name one of a function's own bindings, or takes it away. A template without the list gets none.
+// count adds a name to a function's list of bindings, or removes it. A template without the list gets none.
 func (t *text) count(id, name string, own bool) error {
 	s, _ := t.entry("Resources", id)
 	for i := s.from; i < s.to; i++ {
@@ -99,7 +98,7 @@ func (t *text) count(id, name string, own bool) error {
 	return nil
 }
 
-// countNone empties the list of a function that is a copy.
+// countNone empties the list of a copied function.
 func (t *text) countNone(s span) {
 	for i := s.from; i < s.to; i++ {
 		if strings.HasPrefix(strings.TrimSpace(t.lines[i]), "RUNLANE_BINDINGS:") {
@@ -108,7 +107,7 @@ func (t *text) countNone(s span) {
 	}
 }
 
-// statement is the first one of a role that has all of some words and none of others.
+// statement returns a role's first statement that contains all of has and none of lacks.
 func (t *text) statement(role string, has []string, lacks ...string) (span, bool) {
 	all := t.statements(role, has, lacks...)
 	if len(all) == 0 {
@@ -137,8 +136,8 @@ func (t *text) statements(role string, has []string, lacks ...string) (all []spa
 	return all
 }
 
-// receiving is the statement of a role about the queues of its events, which ends with their list. Templates of earlier
-// versions have one for all that may be done with any queue: all that is left as it is.
+// receiving returns the role's statement for the queues of its events, which ends with their list. Older templates have
+// one statement for all rights to any queue, which is not changed.
 func (t *text) receiving(role string) (span, bool) {
 	for _, s := range t.statements(role, []string{"ReceiveMessage"}, "SendMessage", moved) {
 		if t.endsWithList(s) {
@@ -148,7 +147,7 @@ func (t *text) receiving(role string) (span, bool) {
 	return span{}, false
 }
 
-// endsWithList reports a statement that has nothing behind its resources, which are a list of "- !GetAtt Queue.Arn".
+// endsWithList reports a statement that ends with its resources as a list of "- !GetAtt Queue.Arn".
 func (t *text) endsWithList(s span) bool {
 	for i := s.to - 1; i >= s.from; i-- {
 		switch line := strings.TrimSpace(t.lines[i]); {
@@ -163,18 +162,17 @@ func (t *text) endsWithList(s span) bool {
 
 var queueItem = regexp.MustCompile(`^- !GetAtt \w+\.Arn(?: +#.*)?$`)
 
-// otherwise reports a role that may receive from a queue by a statement which this package cannot change.
+// otherwise reports a role that may receive from a queue by a statement that this package cannot change.
 func (t *text) otherwise(role, queue string) bool {
 	return slices.ContainsFunc(t.statements(role, []string{"ReceiveMessage", queue}, "SendMessage", moved),
 		func(s span) bool { return !t.endsWithList(s) })
 }
 
-// movedOf is the statement of a role about queues that went to other functions.
 func (t *text) movedOf(role string) (span, bool) {
 	return t.statement(role, []string{"ReceiveMessage", moved})
 }
 
-// allow lets a role take a queue's wakeups, or no longer.
+// allow grants or revokes a role's right to receive from a queue.
 func (t *text) allow(role, queue string, allowed bool) error {
 	s, ok := t.receiving(role)
 	switch there := ok && t.lists(s, queue); {
@@ -198,7 +196,7 @@ func (t *text) allow(role, queue string, allowed bool) error {
 	return nil
 }
 
-// keepRight lets the role of the function that has a queue's event keep its right when the event goes.
+// keepRight keeps the right of the function that has a queue's event, before the event moves.
 func (t *text) keepRight(queue, function string) {
 	role := function + "Role"
 	receiving, ok := t.receiving(role)
@@ -218,7 +216,7 @@ func (t *text) keepRight(queue, function string) {
 	t.insert(receiving.to, append(lines, t.arnItem(receiving, queue))...)
 }
 
-// forgetMoved takes away what roles kept of a queue.
+// forgetMoved removes the rights that roles kept for a moved queue.
 func (t *text) forgetMoved(queue string) {
 	for _, id := range t.bridges() {
 		if s, ok := t.movedOf(id + "Role"); ok {
@@ -235,7 +233,7 @@ func (t *text) lists(s span, queue string) bool {
 	return slices.ContainsFunc(t.lines[s.from:s.to], isItem(queue))
 }
 
-// unlist takes a queue out of a statement, and the statement away with its last one.
+// unlist removes a queue from a statement, and the whole statement with its last queue.
 func (t *text) unlist(s span, queue string) {
 	rest := slices.DeleteFunc(slices.Clone(t.lines[s.from:s.to]), isItem(queue))
 	if !slices.ContainsFunc(rest, func(line string) bool { return strings.Contains(line, "- !GetAtt ") }) {
@@ -244,14 +242,13 @@ func (t *text) unlist(s span, queue string) {
 	t.lines = slices.Replace(t.lines, s.from, s.to, rest...)
 }
 
-// emptied are the lines of a statement without its queues.
 func (t *text) emptied(s span) []string {
 	return slices.DeleteFunc(slices.Clone(t.lines[s.from:s.to]), func(line string) bool {
 		return strings.Contains(line, "- !GetAtt ")
 	})
 }
 
-// arnItem is a line of the list that a statement ends with.
+// arnItem is a line for the list at the end of a statement.
 func (t *text) arnItem(s span, queue string) string {
 	last := s.to - 1
 	for isComment(t.lines[last]) {
@@ -264,7 +261,7 @@ func missingReceiving(role string) error {
 	return missing("statement about sqs:ReceiveMessage that ends with \"- !GetAtt WorkQueue.Arn\" in %s", role)
 }
 
-// allowFirst gives a role the statement of the bridge's own, about one queue.
+// allowFirst copies the bridge's statement to a role, for one queue.
 func (t *text) allowFirst(role, queue string, from span) error {
 	lines := append(t.emptied(from), t.arnItem(from, queue))
 	before, ok := t.statement(role, []string{"SendMessage"})
@@ -272,7 +269,7 @@ func (t *text) allowFirst(role, queue string, from span) error {
 		return missing("statement about sqs:SendMessage in %s", role)
 	}
 	at := before.to
-	for isComment(t.lines[at]) { // the comment of the statement that the copy was left without
+	for isComment(t.lines[at]) { // comments that belong to the statement before
 		at++
 	}
 	t.insert(at, lines...)

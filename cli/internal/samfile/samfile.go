@@ -1,9 +1,9 @@
-// Package samfile adds queues and functions to the SAM template of a project, in its text: what people wrote by hand,
-// comments included, stays as it is.
+// Package samfile adds queues and functions to a project's SAM template by editing its text, so that handwritten parts
+// stay, comments included.
 //
-// A new part is a copy of the template's own first one. A queue is what WorkQueue or FifoWorkQueue is, wherever the
-// template names that: the queue itself, its dead letters, its alarms, the function's event, policies, variables and
-// the dashboard. So the copy has what was changed by hand there, too. Adding what is there changes nothing.
+// A new part is a copy of the template's first one, everywhere: a queue copies WorkQueue or FifoWorkQueue with its dead
+// letters and alarms, the function's event, policies, variables and the dashboard. So it includes changes made there by
+// hand. Adding an existing part changes nothing.
 package samfile
 
 import (
@@ -13,25 +13,22 @@ import (
 	"strings"
 )
 
-// MissingError is a part of the template that an addition copies, and that is not there.
+// MissingError names a missing part of the template that an addition would copy.
 type MissingError struct{ Part string }
 
-// Error names the part.
 func (e *MissingError) Error() string { return "the template has no " + e.Part }
 
-// TakenError is a part that is there under the name of a new one, and is something else.
+// TakenError names a different part of the template that already has the name of a new one.
 type TakenError struct{ Part string }
 
-// Error names the part.
 func (e *TakenError) Error() string { return "the template has another " + e.Part }
 
-// KindError is a queue that is there as an SQS queue of the other kind, which SQS cannot change.
+// KindError is a queue that exists as an SQS queue of the other kind, which SQS cannot change.
 type KindError struct {
 	Queue string
-	FIFO  bool // what is there
+	FIFO  bool // of the existing queue
 }
 
-// Error names the queue and its kind.
 func (e *KindError) Error() string {
 	kind := "standard"
 	if e.FIFO {
@@ -40,10 +37,9 @@ func (e *KindError) Error() string {
 	return fmt.Sprintf("the queue %s has a %s queue of SQS", e.Queue, kind)
 }
 
-// text is a template's lines, each with its end.
 type text struct {
 	lines []string
-	ends  string // of all lines in the file; here they end with "\n"
+	ends  string // line ends of the file; in lines they are "\n"
 }
 
 func newText(template string) *text {
@@ -62,7 +58,7 @@ func (t *text) String() string {
 	return strings.ReplaceAll(strings.Join(t.lines, ""), "\n", t.ends)
 }
 
-// indent counts the blanks before a line's text; -1 of an empty line.
+// indent counts the spaces before a line's text; -1 for an empty line.
 func indent(line string) int {
 	if strings.TrimSpace(line) == "" {
 		return -1
@@ -72,10 +68,10 @@ func indent(line string) int {
 
 func isComment(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), "#") }
 
-// span is a block of lines: those of a key and all below it.
+// span is a block of lines: a key and everything below it.
 type span struct{ from, to int }
 
-// within returns the block of a key, at any depth, below another block.
+// within returns the block of a key, at any depth, inside another block.
 func (t *text) within(outer span, key string) (span, bool) {
 	for i := outer.from; i < outer.to; i++ {
 		name, _, _ := strings.Cut(strings.TrimSpace(t.lines[i]), ":")
@@ -88,7 +84,7 @@ func (t *text) within(outer span, key string) (span, bool) {
 			if depth >= 0 && depth <= indent(t.lines[i]) && !comment {
 				break
 			} else if depth > indent(t.lines[i]) || depth >= 0 && !comment {
-				to = j + 1 // not the empty lines and the comments behind it, which are the next one's
+				to = j + 1 // without trailing empty lines and comments, which belong to the next block
 			}
 		}
 		return span{i, to}, true
@@ -96,7 +92,7 @@ func (t *text) within(outer span, key string) (span, bool) {
 	return span{}, false
 }
 
-// section is a part of the template that begins in the first column.
+// section returns a part of the template that begins in the first column.
 func (t *text) section(name string) (span, bool) {
 	for i, line := range t.lines {
 		if strings.HasPrefix(line, name+":") {
@@ -106,7 +102,7 @@ func (t *text) section(name string) (span, bool) {
 	return span{}, false
 }
 
-// entry is a parameter, a resource or an output: a key two blanks deep.
+// entry returns a parameter, a resource or an output: a key indented by two spaces.
 func (t *text) entry(section, id string) (span, bool) {
 	s, ok := t.section(section)
 	for i := s.from; ok && i < s.to; i++ {
@@ -119,7 +115,6 @@ func (t *text) entry(section, id string) (span, bool) {
 
 func (t *text) insert(at int, lines ...string) { t.lines = slices.Insert(t.lines, at, lines...) }
 
-// copyOf returns the lines of a block under other names.
 func (t *text) copyOf(s span, names renaming) []string {
 	lines := slices.Clone(t.lines[s.from:s.to])
 	for i := range lines {
@@ -128,7 +123,7 @@ func (t *text) copyOf(s span, names renaming) []string {
 	return lines
 }
 
-// addEntry copies an entry behind itself, unless the new one is there.
+// addEntry inserts a renamed copy of an entry after it, unless the copy exists.
 func (t *text) addEntry(section, id string, names renaming) (added bool, err error) {
 	s, ok := t.entry(section, id)
 	if !ok {
@@ -145,7 +140,6 @@ func (t *text) addEntry(section, id string, names renaming) (added bool, err err
 	return true, nil
 }
 
-// kind is the type of an entry.
 func (t *text) kind(s span) string {
 	if s, ok := t.within(s, "Type"); ok {
 		return strings.TrimSpace(t.lines[s.from])
@@ -153,7 +147,7 @@ func (t *text) kind(s span) string {
 	return ""
 }
 
-// renaming maps whole words of a template to others.
+// renaming maps whole words to others.
 type renaming []renamed
 
 type renamed struct{ old, replacement string }
@@ -171,7 +165,7 @@ func (r renaming) apply(line string) string {
 	})
 }
 
-// ID is a name as a logical id has it: "mail-out" is MailOut.
+// ID converts a name to a logical ID: "mail-out" becomes MailOut.
 func ID(name string) string {
 	var out strings.Builder
 	for _, part := range word.FindAllString(name, -1) {
@@ -180,7 +174,7 @@ func ID(name string) string {
 	return out.String()
 }
 
-// addToLists adds "- !GetAtt made.Arn" to each list that has the first one.
+// addToLists adds "- !GetAtt made.Arn" to each list that contains first.
 func (t *text) addToLists(first, made string) {
 	item := regexp.MustCompile(`^ *- !GetAtt (\w+)\.Arn\s*(#.*)?$`)
 	for i := 0; i < len(t.lines); i++ {
@@ -204,7 +198,7 @@ func (t *text) addToLists(first, made string) {
 	}
 }
 
-// addInline puts something behind the last match of each line, unless the match has it.
+// addInline appends text to each match, unless the match already contains it.
 func (t *text) addInline(where *regexp.Regexp, addition string) (found bool) {
 	for i, line := range t.lines {
 		t.lines[i] = where.ReplaceAllStringFunc(line, func(list string) string {
@@ -218,7 +212,7 @@ func (t *text) addInline(where *regexp.Regexp, addition string) (found bool) {
 	return found
 }
 
-// untaken wants that no part of the template has one of these ids, in any section.
+// untaken checks that no section of the template has one of these IDs.
 func (t *text) untaken(ids ...string) error {
 	for _, section := range []string{"Parameters", "Mappings", "Conditions", "Resources", "Outputs"} {
 		for _, id := range ids {
@@ -230,7 +224,6 @@ func (t *text) untaken(ids ...string) error {
 	return nil
 }
 
-// mentions reports whether a block has a word.
 func (t *text) mentions(s span, name string) bool {
 	for _, line := range t.lines[s.from:s.to] {
 		if slices.Contains(word.FindAllString(line, -1), name) {
@@ -244,11 +237,11 @@ func missing(format string, values ...any) error {
 	return &MissingError{fmt.Sprintf(format, values...)}
 }
 
-// fixedName is a property that names a resource, where resources have their properties.
+// fixedName matches the property that names a resource.
 var fixedName = regexp.MustCompile(`^      ((?:Queue|Function|Role|LogGroup|Alarm|Dashboard)Name: \S.*)$`)
 
-// differentNames refuses two resources with one name, which CloudFormation would: a name that was written by hand is
-// copied with what has it.
+// differentNames refuses two resources with the same name, as CloudFormation would. A name written by hand is copied
+// with its resource.
 func (t *text) differentNames() error {
 	resources, _ := t.section("Resources")
 	seen := map[string]bool{}
