@@ -11,14 +11,13 @@ import (
 	"github.com/runlane/runlane-go/server"
 )
 
-// action is a button of a run.
 type action struct {
 	name, title string
 	fits        bool
 	danger      bool
 }
 
-// actions are the buttons that mean something now, each beside the command that does the same.
+// actions shows the buttons that apply now, each with the equivalent command.
 func (v *visitor) actions(run *runlane.Run) g.Node {
 	id := string(run.ID)
 	var forms g.Group
@@ -54,7 +53,6 @@ func (v *visitor) actions(run *runlane.Run) g.Node {
 	return h.Section(h.Class("actions"), h.Aria("label", "Actions"), forms)
 }
 
-// signalNames are the signals that a run waits for.
 func signalNames(w *runlane.Waiting) []string {
 	if w.Has(runlane.WaitingSignal) || w.Has(runlane.WaitingInput) {
 		return w.Names
@@ -62,7 +60,7 @@ func signalNames(w *runlane.Waiting) []string {
 	return nil
 }
 
-// questionOf is what a wait asks for by a signal: the question of its name, or all that it asks.
+// questionOf shows the question of a signal, or all questions of the wait.
 func questionOf(w *runlane.Waiting, name string) g.Node {
 	asks := w.Asks()
 	if i := slices.IndexFunc(asks, func(q runlane.Question) bool { return q.Name == name }); i >= 0 {
@@ -85,7 +83,6 @@ func (v *visitor) signalForm(run *runlane.Run, name string) g.Node {
 	)
 }
 
-// typedSignal is what was typed into a form of a signal, if it was this one.
 func (v *visitor) typedSignal(this bool) typedForm {
 	if v.refused == nil || !this {
 		return typedForm{}
@@ -93,7 +90,6 @@ func (v *visitor) typedSignal(this bool) typedForm {
 	return v.typed(v.refused)
 }
 
-// schemaOf is the JSON Schema of a signal's body; nil where the wait has none for it.
 func schemaOf(w *runlane.Waiting, name string) json.RawMessage {
 	if w == nil {
 		return nil
@@ -101,7 +97,7 @@ func schemaOf(w *runlane.Waiting, name string) json.RawMessage {
 	return w.Schemas[name]
 }
 
-// signalBody asks for what a signal carries: by the fields of its schema, or as JSON.
+// signalBody shows inputs for a signal's body: the fields of its schema, or JSON.
 func signalBody(id string, schema json.RawMessage, form typedForm) g.Node {
 	if fields := bodyFields(schema); len(fields) > 0 {
 		nodes := g.Group{form.wrong(""), h.Input(h.Type("hidden"), h.Name("as"), h.Value("fields"))}
@@ -119,11 +115,11 @@ func signalBody(id string, schema json.RawMessage, form typedForm) g.Node {
 		h.Label(h.For(id), g.Text(label)),
 		form.wrong("body"),
 		h.Textarea(h.ID(id), h.Name("body"), h.Rows("3"), h.Attr("spellcheck", "false"), h.Required(),
-			g.Text("\n"+form.or("body", ""))), // a browser drops the first break
+			g.Text("\n"+form.or("body", ""))), // a browser drops the first line break
 	}
 }
 
-// anySignalForm sends a signal by its name: the run waits for more of them than it keeps.
+// anySignalForm sends a signal by name, for a run that waits for more signals than it lists.
 func (v *visitor) anySignalForm(run *runlane.Run) g.Node {
 	form := v.typedSignal(!slices.Contains(signalNames(run.Waiting), v.r.PostFormValue("signal")))
 	return h.Form(h.Method("post"), h.Action(v.runPath(run.ID)+"/signal"), h.Class("card"), seen(runSeen(run)),

@@ -17,7 +17,6 @@ import (
 	"github.com/runlane/runlane-go/server"
 )
 
-// bulks are the changes that many runs can get at once.
 var bulks = []struct{ name, title, does string }{
 	{"cancel", "Cancel", "active runs end; those that execute are asked to"},
 	{"resume", "Resume", "waiting runs go on now"},
@@ -25,7 +24,7 @@ var bulks = []struct{ name, title, does string }{
 	{"rerun", "Rerun", "finished runs are repeated, as new runs, each once: one that was rerun before is left as it is"},
 }
 
-// bulkForms offer changes of all runs that match. Each counts first.
+// bulkForms shows changes for all matching runs. Each counts first.
 func (v *visitor) bulkForms(query url.Values, filter core.RunFilter) g.Node {
 	kept := onlyFilter(query)
 	if !v.Has(server.ScopeOperate) || len(kept) == 0 {
@@ -47,7 +46,7 @@ func (v *visitor) bulkForms(query url.Values, filter core.RunFilter) g.Node {
 		h.P(h.Class("note"), g.Text("Nothing changes before you have seen the count.")), forms)
 }
 
-// fits reports whether a change means anything for a list of those statuses.
+// fits reports whether a change can apply to a run with one of the statuses.
 func fits(change string, statuses []runlane.Status) bool {
 	if len(statuses) == 0 {
 		return true
@@ -76,10 +75,9 @@ func hiddenFields(values url.Values) g.Node {
 	return fields
 }
 
-// confirmAbove is how many runs are changed without typing their number.
+// confirmAbove is the largest number of runs that can be changed without typing their number.
 const confirmAbove = 100
 
-// bulk counts, then asks, then changes.
 func (v *visitor) bulk() (*page, error) {
 	change := v.r.PathValue("change")
 	runs := v.rt.Runs()
@@ -90,7 +88,7 @@ func (v *visitor) bulk() (*page, error) {
 		"rerun":  runs.RerunAll,
 	}[change]
 	if !known {
-		return v.nothing()
+		return v.notFound()
 	}
 	kept := onlyFilter(v.r.PostForm)
 	filter, err := filterOf(kept)
@@ -126,7 +124,6 @@ func (v *visitor) bulk() (*page, error) {
 	return v.redirect("/runs?" + to.Encode())
 }
 
-// firstOf is the error of one of the runs.
 func firstOf(failed map[runlane.RunID]error) error {
 	for _, id := range slices.Sorted(maps.Keys(failed)) {
 		return failed[id]
@@ -134,7 +131,7 @@ func firstOf(failed map[runlane.RunID]error) error {
 	return nil
 }
 
-// changedRuns says what a change of all that match has done, from the address that it led to.
+// changedRuns shows the result of a bulk change from the query of its redirect.
 func (v *visitor) changedRuns(query url.Values) g.Node {
 	changed, skipped := query.Get("changed"), query.Get("skipped")
 	for _, n := range []string{changed, skipped} {
@@ -146,10 +143,9 @@ func (v *visitor) changedRuns(query url.Values) g.Node {
 		" there was nothing to do: they had moved on, or it was done before."))
 }
 
-// failedShown is how many of the runs that a change has failed for are named.
 const failedShown = 20
 
-// partly says what a change of many runs has done, and where it has failed.
+// partly shows the result of a bulk change that failed for some runs.
 func (v *visitor) partly(change string, kept url.Values, done *core.BulkResult, err error) (*page, error) {
 	var rows g.Group
 	for _, id := range slices.Sorted(maps.Keys(done.Failed)) {
@@ -170,13 +166,11 @@ func (v *visitor) partly(change string, kept url.Values, done *core.BulkResult, 
 	}}, nil
 }
 
-// bulkCall changes all runs that match.
 type bulkCall func(context.Context, *core.BulkOptions) (*core.BulkResult, error)
 
-// bulkMost bounds what one request changes.
+// bulkMost limits the runs that one request changes.
 const bulkMost = 10_000
 
-// all makes calls until none is left, or there are too many.
 func (v *visitor) all(o *core.BulkOptions, do bulkCall) (*core.BulkResult, error) {
 	sum := &core.BulkResult{Failed: map[runlane.RunID]error{}}
 	for options := *o; ; {
@@ -205,7 +199,7 @@ func (v *visitor) all(o *core.BulkOptions, do bulkCall) (*core.BulkResult, error
 	}
 }
 
-// ask shows how many runs match, and what was wrong with the confirmation before.
+// ask shows how many runs match, and the error of the previous confirmation.
 func (v *visitor) ask(change string, kept url.Values, matched int, wrong string) *page {
 	words := []string{"runs", change}
 	for _, name := range filterNames {

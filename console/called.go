@@ -10,13 +10,13 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// Bounds of a tree on a page: how many runs of each call are shown, and how many are read to count them.
+// Limits of a tree on a page: runs shown of each call, and runs read to count them.
 const (
 	calledShown = 10
 	calledRead  = 500
 )
 
-// runTree is what a run called, and what that called; an empty one where the lane keeps none.
+// runTree returns the tree of called runs. It is empty if the lane does not support trees.
 func (v *visitor) runTree(id runlane.RunID) (*core.RunTree, error) {
 	tree, err := v.rt.Runs().Tree(v.r.Context(), id, &core.TreeOptions{Each: calledShown, Read: calledRead})
 	if runlane.CodeOf(err) == runlane.ErrCapabilityUnsupported {
@@ -25,7 +25,6 @@ func (v *visitor) runTree(id runlane.RunID) (*core.RunTree, error) {
 	return tree, err
 }
 
-// called shows what a run called, and what that called.
 func (v *visitor) called(id runlane.RunID, tree *core.RunTree) g.Node {
 	if len(tree.Calls) == 0 {
 		return g.Group{}
@@ -37,7 +36,7 @@ func (v *visitor) called(id runlane.RunID, tree *core.RunTree) g.Node {
 	})
 }
 
-// calls is a list of a run's calls, each with its first runs and how many more there are.
+// calls lists a run's calls, each with its first runs and the number of others.
 func (v *visitor) calls(tree *core.RunTree) g.Node {
 	if len(tree.Calls) == 0 {
 		return g.Group{}
@@ -58,7 +57,6 @@ func (v *visitor) calls(tree *core.RunTree) g.Node {
 	}))
 }
 
-// branch is a run of a tree.
 func (v *visitor) branch(tree *core.RunTree) g.Node {
 	detail := tree.Run.Failure.Message
 	if tree.Run.Waiting != nil {
@@ -68,7 +66,7 @@ func (v *visitor) branch(tree *core.RunTree) g.Node {
 		h.Span(h.Class("note"), g.Text(" "+visible(clip(detail, 120)))), v.calls(tree))
 }
 
-// others are the runs that come from a run without having been called: retries, reruns, and what it triggered.
+// others lists runs that come from a run other than by calls: retries, reruns, and runs that it triggered.
 func (v *visitor) others(id runlane.RunID, made *runlane.Page[runlane.RunSummary]) g.Node {
 	runs := slices.DeleteFunc(made.Items, func(run runlane.RunSummary) bool {
 		return run.Source.Type == runlane.SourceCall

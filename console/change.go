@@ -19,7 +19,6 @@ import (
 	"github.com/runlane/runlane-go/server"
 )
 
-// changeRun does what a button of a run says.
 func (v *visitor) changeRun() (*page, error) {
 	ctx, id, change := v.r.Context(), runlane.RunID(v.r.PathValue("run")), v.r.PathValue("change")
 	options, to := v.reason(), "/runs/"+pathEscape(string(id))
@@ -45,33 +44,33 @@ func (v *visitor) changeRun() (*page, error) {
 			return v.runAgain(err)
 		}
 	default:
-		return v.nothing()
+		return v.notFound()
 	}
 	return v.changed(change, slog.String("run_id", string(id)), to, err)
 }
 
-// runAsSeen is a run, unless it has changed since the form was made.
+// runAsSeen returns a run, unless it has changed since the form was made.
 func (v *visitor) runAsSeen(id runlane.RunID) (*runlane.Run, error) {
 	run, err := v.rt.Runs().Get(v.r.Context(), id)
 	if err == nil {
-		err = v.asSeen(runlane.ConflictEventSequence, runSeen(run))
+		err = v.checkSeen(runlane.ConflictEventSequence, runSeen(run))
 	}
 	return run, err
 }
 
-// signal answers the wait that the form shows, once: a second, other answer of the same form is a conflict.
+// signal answers the wait that the form shows. Sending the form again with another answer is a conflict.
 func (v *visitor) signal(id runlane.RunID) error {
 	name := v.r.PostFormValue("signal")
 	var body json.RawMessage
 	var err error
-	if v.r.PostFormValue("as") != "fields" { // those are of the wait
+	if v.r.PostFormValue("as") != "fields" { // the fields depend on the wait
 		if body, err = given("body", v.r.PostFormValue("body")); err != nil {
 			return err
 		}
 	}
 	run, err := v.runAsSeen(id)
 	if err == nil && body == nil {
-		body, err = v.filledIn(bodyFields(schemaOf(run.Waiting, name)))
+		body, err = v.payloadFromFields(bodyFields(schemaOf(run.Waiting, name)))
 	}
 	if err != nil {
 		return err
@@ -80,7 +79,7 @@ func (v *visitor) signal(id runlane.RunID) error {
 	return v.rt.Signal(v.r.Context(), id, runlane.NewRawSignal(name, body), options)
 }
 
-// runAgain is the page of a run after a form of it that was refused. It is not read again: that would lose the form.
+// runAgain shows the run again after a refused form. The page is not live, since a reload would lose the input.
 func (v *visitor) runAgain(fault error) (*page, error) {
 	v.refused = fault
 	p, err := v.run()
@@ -91,13 +90,13 @@ func (v *visitor) runAgain(fault error) (*page, error) {
 	return nil, &keptForm{fault, p}
 }
 
-// given is JSON that a person typed into a field. Nothing is no answer: a task that reads another type would fail for good.
+// given reads JSON from a field. Empty input is refused: a task that expects another type would fail permanently.
 func given(name, text string) (json.RawMessage, error) {
 	text = strings.TrimSpace(text)
 	if !json.Valid([]byte(text)) {
 		return nil, &wrongField{name: name, error: &runlane.Error{
 			Code:    runlane.ErrValidationFailed,
-			Message: "this is no JSON: " + clip(text, 60),
+			Message: "this is not JSON: " + clip(text, 60),
 			Hint:    `put text in quotes, like "ada", and write null for nothing`,
 		}}
 	}
@@ -119,7 +118,7 @@ func (v *visitor) changeSchedule() (*page, error) {
 			to = "/runs/" + pathEscape(string(made.ID))
 		}
 	default:
-		return v.nothing()
+		return v.notFound()
 	}
 	return v.changed("schedule "+change, slog.String("schedule", string(id)), to, err)
 }
@@ -130,7 +129,6 @@ func (v *visitor) requeue() (*page, error) {
 	return v.changed("requeue", slog.String("run_id", string(id)), "/runs/"+pathEscape(string(id)), err)
 }
 
-// triggerForm asks for a task and its payload.
 func (v *visitor) triggerForm() (*page, error) {
 	if !v.Has(server.ScopeTrigger) {
 		return nil, &denied{server.ScopeTrigger}
@@ -142,7 +140,7 @@ func (v *visitor) triggerForm() (*page, error) {
 	if len(tasks) == 0 {
 		return &page{title: "Trigger a run", body: g.Group{h.P(
 			h.Class("empty"),
-			g.Text("No task is known yet: a worker tells of its tasks when it ticks. Start one, or "),
+			g.Text("No task is known yet: workers register their tasks when they tick. Start one, or "),
 			v.command("dev"),
 		)}}, nil
 	}
@@ -150,7 +148,7 @@ func (v *visitor) triggerForm() (*page, error) {
 	return v.triggerPage(tasks, query.Get("task"), query.Get("as"), typedForm{}), nil
 }
 
-// triggerPage is the form for a task: by the fields of its schema, or with JSON. as is "json" where that was asked for.
+// triggerPage shows the form for a task: the fields of its schema, or JSON. as is "json" if JSON was requested.
 func (v *visitor) triggerPage(tasks []core.TaskState, chosen, as string, form typedForm) *page {
 	var options, forms g.Group
 	for i := range tasks {
@@ -172,14 +170,13 @@ func (v *visitor) triggerPage(tasks []core.TaskState, chosen, as string, form ty
 			h.Label(h.For("task"), g.Text("Task")), h.Select(h.ID("task"), h.Name("task"), options),
 			h.Label(h.For("payload"), g.Text("Payload, JSON")), form.wrong("payload"),
 			h.Textarea(h.ID("payload"), h.Name("payload"), h.Rows("10"), h.Attr("spellcheck", "false"),
-				g.Text("\n"+form.or("payload", "{}"))), // a browser drops the first break
+				g.Text("\n"+form.or("payload", "{}"))), // a browser drops the first line break
 			triggerFoot(form),
 		),
 		h.P(v.command("trigger", "TASK", "PAYLOAD")),
 	}}
 }
 
-// fieldsForm asks for the payload of a task whose schema is known.
 func (v *visitor) fieldsForm(task string, fields []field, form typedForm) *page {
 	nodes := make(g.Group, len(fields))
 	for i := range fields {
@@ -209,7 +206,7 @@ func triggerFoot(form typedForm) g.Node {
 	}
 }
 
-// trigger makes the run that the API makes of the same task, payload and keys.
+// trigger creates a run as the API would from the same task, payload and keys.
 func (v *visitor) trigger() (*page, error) {
 	id := runlane.TaskID(v.r.PostFormValue("task"))
 	made, err := v.makeRun(id)
@@ -232,7 +229,6 @@ func (v *visitor) trigger() (*page, error) {
 	return nil, &keptForm{err, v.triggerPage(tasks, string(id), as, v.typed(err))}
 }
 
-// isWrong reports that what a person typed was refused.
 func isWrong(err error) bool {
 	code := runlane.CodeOf(err)
 	return code == runlane.ErrValidationFailed || code == runlane.ErrPayloadUnreadable
@@ -258,7 +254,7 @@ func (v *visitor) makeRun(id runlane.TaskID) (*runlane.TriggerResult, error) {
 	book := taskbook.Book{
 		Runtime: v.rt,
 		Tasks:   func(context.Context) ([]core.TaskState, error) { return tasks, nil },
-		Doubt:   func(taskbook.Doubt) {}, // the list of tasks says it
+		Doubt:   func(taskbook.Doubt) {}, // the list of tasks shows it
 		Now:     func() time.Time { return v.now },
 	}
 	call, err := book.Call(ctx, id, payload, options, runlane.TaskKeys{Idempotency: options.IdempotencyKey != ""})
@@ -268,7 +264,7 @@ func (v *visitor) makeRun(id runlane.TaskID) (*runlane.TriggerResult, error) {
 	return v.rt.Trigger(ctx, call, options)
 }
 
-// madePath is the page of a run that was made, or found, which it says then.
+// madePath returns the page of a created run, or of an existing one with a note.
 func (v *visitor) madePath(made *runlane.TriggerResult) string {
 	to := "/runs/" + pathEscape(string(made.Run.ID))
 	if made.Outcome == runlane.TriggerReturnedExisting {
@@ -280,7 +276,7 @@ func (v *visitor) madePath(made *runlane.TriggerResult) string {
 	return to
 }
 
-// triggerable are the tasks that people trigger: those of the server itself are not.
+// triggerable returns the tasks that people may trigger, without the server's own.
 func (v *visitor) triggerable() ([]core.TaskState, error) {
 	tasks, err := v.rt.Tasks().List(v.r.Context())
 	return slices.DeleteFunc(tasks, func(t core.TaskState) bool {
@@ -288,13 +284,13 @@ func (v *visitor) triggerable() ([]core.TaskState, error) {
 	}), err
 }
 
-// wordedForForms puts what the book says into terms of the page.
+// wordedForForms adds hints in terms of the page to errors of the book.
 func wordedForForms(err error) error {
 	if unknown, ok := errors.AsType[*taskbook.UnknownTaskError](err); ok {
 		return &runlane.Error{
 			Code:    runlane.ErrTaskNotFound,
 			Message: unknown.Error(),
-			Hint:    "start its worker: tasks are known when it ticks",
+			Hint:    "start its worker: it registers its tasks when it ticks",
 		}
 	}
 	missing, ok := errors.AsType[*taskbook.MissingKeysError](err)
@@ -312,10 +308,9 @@ func wordedForForms(err error) error {
 	}
 }
 
-// payload is what the fields of a form say, or JSON as it was typed.
 func (v *visitor) payload(schema json.RawMessage) (json.RawMessage, error) {
 	if v.r.PostFormValue("as") == "fields" {
-		return v.filledIn(fieldsOf(schema))
+		return v.payloadFromFields(fieldsOf(schema))
 	}
 	return given("payload", cmp.Or(strings.TrimSpace(v.r.PostFormValue("payload")), "null"))
 }

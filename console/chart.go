@@ -9,15 +9,13 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Measures of the chart of what was made and what ended.
 const (
-	chartRead  = 100 // runs of each list: what the chart knows
+	chartRead  = 100 // runs of each list that are counted
 	chartParts = 24
 	partWidth  = 24
-	chartHalf  = 44 // pixels above and below the line in its middle
+	chartHalf  = 44 // pixels above and below the middle line
 )
 
-// chartPart is what fell into a part of the time.
 type chartPart struct {
 	from                          time.Time
 	made, succeeded, failed, rest int
@@ -25,8 +23,8 @@ type chartPart struct {
 
 func (p *chartPart) ended() int { return p.succeeded + p.failed + p.rest }
 
-// chartOf counts in parts of the time since the first run that it has: those that ended last, and active ones. Where
-// there are more ended ones than were read, the time begins with the first of them, before which some are missing.
+// chartOf counts the last ended and the active runs by time. If more ended runs exist than were read, the chart begins
+// with the first end that was read, since earlier ones are missing.
 func chartOf(ended, active []runlane.RunSummary, more bool, now time.Time) (parts []chartPart, each time.Duration) {
 	begin := now
 	for i := range ended {
@@ -67,7 +65,7 @@ func chartOf(ended, active []runlane.RunSummary, more bool, now time.Time) (part
 	return parts, each
 }
 
-// chart shows what was made above a line and what ended below it, and says the same in a table.
+// chart shows created runs above a line and ended ones below, and the same numbers in a table.
 func (v *visitor) chart(ended, active *runlane.Page[runlane.RunSummary]) g.Node {
 	if len(ended.Items) == 0 {
 		return g.Group{}
@@ -110,7 +108,6 @@ func (v *visitor) chart(ended, active *runlane.Page[runlane.RunSummary]) g.Node 
 	})
 }
 
-// chartBars are those of one part.
 func chartBars(i int, p *chartPart, most int) g.Node {
 	high := func(n int) float64 { return float64(n*(chartHalf-2)) / float64(most) }
 	var all g.Group

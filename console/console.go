@@ -23,14 +23,12 @@ import (
 
 // Options of [New]. nil means the zero value.
 type Options struct {
-	// Logger gets a line for each change that was tried: who, what, to which run, and the outcome. nil means
-	// slog.Default().
+	// Logger logs each attempted change: actor, operation, run and outcome. nil means slog.Default().
 	Logger *slog.Logger
 }
 
-// New makes the console of a runtime, for server.Options.Root. It starts nothing and has to be closed by nothing.
-// Without a server in front of it every request is one of a stranger, who gets the page to log in. The handler is safe
-// for concurrent use.
+// New makes the console of a runtime, for server.Options.Root. It needs no close. Without a server in front, every
+// caller is unknown and gets the login page. The handler is safe for concurrent use.
 func New(rt *core.Runtime, options *Options) http.Handler {
 	c := &console{rt: rt, logger: slog.Default(), mux: http.NewServeMux()}
 	if options != nil && options.Logger != nil {
@@ -49,11 +47,10 @@ type console struct {
 //go:embed assets
 var assets embed.FS
 
-// policy lets a page load what the console serves, and nothing else: no script of a payload is ever executed.
+// policy lets a page load only files of the console, so that no script of a payload can run.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// ServeHTTP implements http.Handler.
 func (c *console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
@@ -63,8 +60,7 @@ func (c *console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mux.ServeHTTP(w, r)
 }
 
-// maxForm bounds what a form sends: a payload, and what stands beside it.
-const maxForm = 3*runlane.MaxPayloadBytes + 1<<16 // a form's encoding has up to three bytes for each
+const maxForm = 3*runlane.MaxPayloadBytes + 1<<16 // a form's encoding takes up to three bytes for each
 
 func (c *console) routes() {
 	c.mux.HandleFunc("GET /assets/{name}", asset)
@@ -85,7 +81,7 @@ func (c *console) routes() {
 		"POST /doctor":                        (*visitor).doctor,
 		"GET /trigger":                        (*visitor).triggerForm,
 		"POST /bulk/{change}":                 (*visitor).bulk,
-		"GET /":                               (*visitor).nothing,
+		"GET /":                               (*visitor).notFound,
 		"POST /trigger":                       (*visitor).trigger,
 		"POST /runs/{run}/{change}":           (*visitor).changeRun,
 		"POST /flows/{flow}/{change}":         (*visitor).changeFlow,
@@ -96,7 +92,6 @@ func (c *console) routes() {
 	}
 }
 
-// visitor is one request of a known caller.
 type visitor struct {
 	*console
 	server.Visit
@@ -104,13 +99,13 @@ type visitor struct {
 	r   *http.Request
 	now time.Time
 
-	refused error // of a form of this page, which is shown again
+	refused error // the error of a refused form, which is shown again
 
-	used  *lane.UsageCount // what the page has read so far
-	nodes int              // of JSON that the page shows as trees so far
+	used  *lane.UsageCount // of the storage by this page
+	nodes int              // JSON nodes shown so far
 }
 
-// visit begins a request: what it reads is counted where the storage counts.
+// visit begins a request and counts its reads, if the storage does.
 func (c *console) visit(w http.ResponseWriter, r *http.Request) *visitor {
 	ctx, used := lane.CountUsage(r.Context())
 	return &visitor{
@@ -123,7 +118,7 @@ func (c *console) visit(w http.ResponseWriter, r *http.Request) *visitor {
 	}
 }
 
-// handler serves a page to who is known. Others log in first.
+// handler serves a page to known callers. Others are sent to the login.
 func (c *console) handler(show func(*visitor) (*page, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := c.visit(w, r)
@@ -146,13 +141,12 @@ func (c *console) handler(show func(*visitor) (*page, error)) http.HandlerFunc {
 			v.write(statusOf(err), kept.page)
 		case err != nil:
 			v.write(statusOf(err), v.fault(err))
-		case shown != nil: // else it has redirected
+		case shown != nil: // otherwise it was redirected
 			v.write(http.StatusOK, shown)
 		}
 	}
 }
 
-// allowed reads the form and judges whether the caller may have what is asked for.
 func (v *visitor) allowed(ctx context.Context) error {
 	scope := server.ScopeRead
 	if v.r.Method == http.MethodPost {
@@ -177,7 +171,6 @@ func (v *visitor) allowed(ctx context.Context) error {
 	return err
 }
 
-// scopeOf is what a change needs.
 func scopeOf(path, change string) server.Scope {
 	if path == "/trigger" || change == "signal" || change == "answer" {
 		return server.ScopeTrigger
@@ -185,10 +178,8 @@ func scopeOf(path, change string) server.Scope {
 	return server.ScopeOperate
 }
 
-// denied is the error of a caller without a scope.
 type denied struct{ scope server.Scope }
 
-// Error implements error.
 func (d *denied) Error() string {
 	return fmt.Sprintf("your token has no scope %s: use one that has it", d.scope)
 }
@@ -218,7 +209,7 @@ func statusOf(err error) int {
 	}
 }
 
-// write renders a page whole before any of it is sent, so that an error is never the end of half a page.
+// write renders the whole page before sending, so that an error never truncates it.
 func (v *visitor) write(status int, p *page) {
 	var text bytes.Buffer
 	if err := v.frame(p).Render(&text); err != nil {
@@ -232,11 +223,10 @@ func (v *visitor) write(status int, p *page) {
 	}
 }
 
-func (v *visitor) nothing() (*page, error) {
+func (v *visitor) notFound() (*page, error) {
 	return nil, &runlane.Error{Code: runlane.ErrRunNotFound, Message: "there is no such page", Hint: "see the overview"}
 }
 
-// changed goes on to a page where a change worked.
 func (v *visitor) changed(what string, of slog.Attr, to string, err error) (*page, error) {
 	v.audit(v.r.Context(), what, of, err)
 	if err != nil {
@@ -245,7 +235,7 @@ func (v *visitor) changed(what string, of slog.Attr, to string, err error) (*pag
 	return v.redirect(to)
 }
 
-// audit writes a line for a change that was tried, with the words of the API's.
+// audit logs an attempted change in the same form as the API.
 func (v *visitor) audit(ctx context.Context, what string, of slog.Attr, err error) {
 	outcome := "done"
 	if err != nil {
@@ -258,7 +248,7 @@ func (v *visitor) audit(ctx context.Context, what string, of slog.Attr, err erro
 		slog.String("actor", v.Caller()), slog.String("operation", what), of, slog.String("code", outcome))
 }
 
-// asset serves a file of the console. Its address has its version, so that a browser keeps it.
+// asset serves a file of the console. Its URL contains its version, so browsers may cache it forever.
 func asset(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	text, err := assets.ReadFile("assets/" + name)
@@ -281,7 +271,7 @@ func (c *console) loginPage(w http.ResponseWriter, r *http.Request) {
 	v.write(http.StatusOK, v.loginForm())
 }
 
-// login keeps the token in a cookie. Whether it is known shows with the next request, which counts as a login.
+// login stores the token in a cookie. The next request checks it and counts as a login.
 func (c *console) login(w http.ResponseWriter, r *http.Request) {
 	visit := server.VisitOf(r.Context())
 	r.Body = http.MaxBytesReader(w, r.Body, 1<<14)
@@ -290,15 +280,15 @@ func (c *console) login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, visit.Prefix+to, http.StatusSeeOther)
 }
 
-// pathHere is an address of this site as a path, or the overview. Browsers leave control characters out of an address
-// and read a backslash as a slash, so what is behind them may be another host.
+// pathHere returns a URL of this site as a path, otherwise "/". Browsers drop control characters from URLs and read a
+// backslash as a slash, so both could hide another host.
 func pathHere(to string) string {
-	at, err := url.Parse(to) // an error for ASCII's control characters
+	at, err := url.Parse(to) // fails for ASCII control characters
 	if err != nil || at.Scheme != "" || at.Host != "" || at.User != nil || !strings.HasPrefix(at.Path, "/") ||
 		strings.HasPrefix(at.Path, "//") || strings.ContainsFunc(to, unicode.IsControl) {
 		return "/"
 	}
-	return at.RequestURI() // escaped, so that no backslash is left
+	return at.RequestURI() // escaped, so it contains no backslash
 }
 
 func (c *console) logout(w http.ResponseWriter, r *http.Request) {
@@ -307,10 +297,9 @@ func (c *console) logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, visit.Prefix+"/login", http.StatusSeeOther)
 }
 
-// page is what a function shows: its title, and what stands under it.
 type page struct {
 	title string
-	nav   string // the entry of the navigation that it belongs to
-	live  string // what makes the page read itself again: "run:ID", "list", or "" for nothing
+	nav   string // its entry of the navigation
+	live  string // what the page reloads on: "run:ID", "list", or ""
 	body  g.Group
 }

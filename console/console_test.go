@@ -278,7 +278,7 @@ func TestChanges_OfARun(t *testing.T) {
 		t.Errorf("resumed: %s", got)
 	}
 	for _, body := range []string{"yes", "", " "} {
-		s.has(s.post(http.StatusBadRequest, at(s.Asking, "signal"), url.Values{"signal": {"approved"}, "body": {body}}), "this is no JSON")
+		s.has(s.post(http.StatusBadRequest, at(s.Asking, "signal"), url.Values{"signal": {"approved"}, "body": {body}}), "this is not JSON")
 	}
 	s.has(s.get(http.StatusOK, "/runs/"+string(s.Asking)), `rows="3" spellcheck="false" required>`+"\n</textarea>") // a click sends nothing
 	s.post(http.StatusOK, at(s.Asking, "signal"), s.seen(s.Asking, "signal", "approved", "body", `{"by":"ada"}`))

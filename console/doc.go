@@ -1,10 +1,7 @@
-// Package console shows the runs, queues and schedules of one environment in a browser, and does what operators do.
+// Package console shows the runs, queues and schedules of one environment in a browser, and lets operators change them.
 //
-// [New] makes a handler for server.Options.Root: the server judges who calls, from where, and what they may do, and the
-// console is pages beside its API:
+// [New] makes a handler for server.Options.Root; the server authenticates callers and checks origins and scopes.
 //
-//	handler, err := server.New(rt, &server.Options{Access: access, Root: console.New(rt, nil)})
-//
-// Pages are HTML that works without scripts; a script of some hundred lines makes them live. Nothing is loaded from
-// elsewhere, and nothing has to be built. docs/console.md has the pages.
+// Pages are HTML that works without scripts; a small script makes them live. Everything is embedded. docs/console.md
+// describes the pages.
 package console

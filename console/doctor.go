@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/server"
 )
 
-// doctorForm asks before anything is checked: checks read, and try writes that cannot hold.
+// doctorForm asks before checking: checks read, and try writes that cannot succeed.
 func (v *visitor) doctorForm() (*page, error) {
 	return v.doctorPage(g.Group{h.P(h.Class("empty"), g.Text("Nothing has been checked yet."))}), nil
 }

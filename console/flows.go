@@ -24,7 +24,6 @@ func flowBadge(s runlane.FlowStatus) g.Node {
 	return h.Span(h.Class("badge "+string(s)), g.Text(string(s)))
 }
 
-// flows is the list of flows, which has no nodes.
 func (v *visitor) flows() (*page, error) {
 	query := v.r.URL.Query()
 	options := core.FlowListOptions{After: runlane.Cursor(query.Get("after")), Limit: 50}
@@ -68,12 +67,11 @@ func (v *visitor) flows() (*page, error) {
 		h.P(v.command("flows", "list")),
 	}}
 	if options.After != "" {
-		p.live = "" // a page behind the first one is read, not watched
+		p.live = "" // only the first page is live
 	}
 	return p, nil
 }
 
-// flow is the page of one flow, exactly as it is now.
 func (v *visitor) flow() (*page, error) {
 	state, err := v.rt.Flows().Get(v.r.Context(), runlane.FlowID(v.r.PathValue("flow")))
 	if err != nil {
@@ -101,7 +99,7 @@ func (v *visitor) flow() (*page, error) {
 	return p, nil
 }
 
-// counts says how many nodes are where, in the order of their adding: "2 succeeded, 1 failed, 3 wait for others".
+// counts sums up the nodes by status, in the order of adding: "2 succeeded, 1 failed, 3 waiting for others".
 func counts(state *runlane.FlowState) string {
 	var words []string
 	count := map[string]int{}
@@ -129,7 +127,6 @@ func cancelledWords(state *runlane.FlowState) string {
 	return "yes; what had begun is being ended or undone"
 }
 
-// times is a number of times, "" for none.
 func times(n int) string {
 	switch n {
 	case 0:
@@ -164,7 +161,7 @@ func (v *visitor) nodeTable(state *runlane.FlowState) g.Node {
 	return table("Nodes", columns, rows, g.Text("The flow has no nodes."))
 }
 
-// undoing are the nodes that a cancelled flow still runs: those that go on if others failed, or always.
+// undoing returns the open nodes with the condition failed or always. A cancelled flow still runs them.
 func undoing(state *runlane.FlowState) (names []string) {
 	for i := range state.Nodes {
 		n := &state.Nodes[i]
@@ -175,7 +172,7 @@ func undoing(state *runlane.FlowState) (names []string) {
 	return names
 }
 
-// flowActions are the buttons that mean something now, each beside the command that does the same.
+// flowActions shows the buttons that apply now, each with the equivalent command.
 func (v *visitor) flowActions(state *runlane.FlowState) g.Node {
 	if !v.Has(server.ScopeOperate) {
 		return g.Group{}
@@ -209,7 +206,6 @@ func (v *visitor) flowActions(state *runlane.FlowState) g.Node {
 	return h.Section(h.Class("actions"), h.Aria("label", "Actions"), forms)
 }
 
-// flowForm is a change of a flow that asks for a reason.
 func (v *visitor) flowForm(id runlane.FlowID, change, title, means string, hidden, command g.Node) g.Node {
 	field := "reason-" + strings.ReplaceAll(strings.ToLower(title), " ", "-")
 	return h.Form(h.Method("post"), h.Action(v.Prefix+v.flowPath(id)+"/"+change), h.Class("action"), hidden,
@@ -218,7 +214,7 @@ func (v *visitor) flowForm(id runlane.FlowID, change, title, means string, hidde
 	)
 }
 
-// changeFlow does what a button of a flow says. A retry names its nodes before it is sure.
+// changeFlow handles the buttons of a flow. A retry is confirmed first.
 func (v *visitor) changeFlow() (*page, error) {
 	ctx, id, change := v.r.Context(), runlane.FlowID(v.r.PathValue("flow")), v.r.PathValue("change")
 	reason := v.reason()
@@ -238,19 +234,19 @@ func (v *visitor) changeFlow() (*page, error) {
 		if v.r.PostFormValue("sure") != "yes" {
 			return v.askRetry(state)
 		}
-		if err = v.asSeen(runlane.ConflictFlow, flowSeen(state)); err == nil {
+		if err = v.checkSeen(runlane.ConflictFlow, flowSeen(state)); err == nil {
 			_, err = v.rt.Flows().Retry(ctx, id, &core.RetryFlowOptions{
 				ChangeOptions: reason, Number: state.Retries + 1, NothingUndone: v.r.PostFormValue("nothing-undone") == "yes",
 			})
 		}
 	default:
-		return v.nothing()
+		return v.notFound()
 	}
 	return v.changed("flow "+change, slog.String("flow", string(id)), v.flowPath(id), err)
 }
 
-// askRetry names the nodes that would get new runs. Where a retry is refused because of what was undone, it asks
-// whether anything was.
+// askRetry lists the nodes that would get new runs. If the retry is refused because nodes may have undone something, it
+// asks whether they did.
 func (v *visitor) askRetry(state *runlane.FlowState) (*page, error) {
 	id := state.ID
 	command, button := []string{"flows", "retry", string(id)}, "Retry %d"

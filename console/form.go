@@ -12,15 +12,15 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// mostFields is how many fields a form has at most. A payload with more properties is typed as JSON.
+// mostFields limits the fields of a form. A payload with more properties is entered as JSON.
 const mostFields = 50
 
-// field is a property of a payload or of a signal's body, as its JSON Schema describes it. What a form cannot say in a
-// simple field is typed as JSON there; the schema judges the whole, whatever the form allows.
+// field is a property of a payload or of a signal's body, described by its JSON Schema. Complex values are entered as
+// JSON. The schema checks the whole value in any case.
 type field struct {
 	name     string
 	required bool
-	whole    bool // it is no property, but the value itself
+	whole    bool // the field is the whole value, not a property
 
 	Title       string            `json:"title"`
 	Description string            `json:"description"`
@@ -30,8 +30,8 @@ type field struct {
 	Default     json.RawMessage   `json:"default"`
 }
 
-// fieldsOf are the properties of an object's schema, in the order of its text. There are none where the schema is of
-// another value, or of one with more than mostFields.
+// fieldsOf returns the properties of an object's schema in textual order. It returns none for other types, or for more
+// than mostFields.
 func fieldsOf(schema json.RawMessage) []field {
 	var object struct {
 		Properties json.RawMessage `json:"properties"`
@@ -48,12 +48,12 @@ func fieldsOf(schema json.RawMessage) []field {
 	for properties.More() {
 		name, err := properties.Token()
 		f := field{}
-		f.name, _ = name.(string) // a key is one
+		f.name, _ = name.(string) // keys are strings
 		var described json.RawMessage
 		if err != nil || properties.Decode(&described) != nil || len(fields) == mostFields {
 			return nil
 		}
-		if json.Unmarshal(described, &f) != nil { // such as true: anything
+		if json.Unmarshal(described, &f) != nil { // such as true, which allows anything
 			f = field{name: f.name}
 		}
 		f.tidy()
@@ -63,7 +63,7 @@ func fieldsOf(schema json.RawMessage) []field {
 	return fields
 }
 
-// bodyFields are the fields of a signal's body: its properties, or one field for a value that a simple field can say.
+// bodyFields returns the fields of a signal's body: its properties, or one field for a simple value.
 func bodyFields(schema json.RawMessage) []field {
 	fields := fieldsOf(schema)
 	f := field{name: "Body", required: true, whole: true}
@@ -76,7 +76,8 @@ func bodyFields(schema json.RawMessage) []field {
 	return fields
 }
 
-// tidy makes values as a browser sends them back, without breaks of lines; null is no value to begin with.
+// tidy normalizes values to the form in which a browser sends them back, without line breaks. A default of null is
+// none.
 func (f *field) tidy() {
 	for i, c := range f.Enum {
 		var tidy bytes.Buffer
@@ -89,13 +90,12 @@ func (f *field) tidy() {
 	}
 	var types []string
 	if json.Unmarshal(f.Type, &types) == nil && len(types) == 2 && types[1] == "null" {
-		f.Type = json.RawMessage(`"` + types[0] + `"`) // left empty it is left out
+		f.Type = json.RawMessage(`"` + types[0] + `"`) // an empty field is left out
 	}
 }
 
 func (f *field) is(kind string) bool { return string(f.Type) == `"`+kind+`"` }
 
-// choices are the values that a list offers; none where the field is typed.
 func (f *field) choices() []json.RawMessage {
 	if len(f.Enum) == 0 && f.is("boolean") {
 		return []json.RawMessage{[]byte("true"), []byte("false")}
@@ -103,7 +103,7 @@ func (f *field) choices() []json.RawMessage {
 	return f.Enum
 }
 
-// textOf is a value as a person reads it: the text of a string, and JSON of anything else.
+// textOf returns a string's text, or the JSON of any other value.
 func textOf(value json.RawMessage) string {
 	var text string
 	if len(value) > 0 && value[0] == '"' && json.Unmarshal(value, &text) == nil {
@@ -114,10 +114,9 @@ func textOf(value json.RawMessage) string {
 
 const fieldPrefix = "field:"
 
-// posted is the name of the field in what a browser sends.
 func (f *field) posted() string { return fieldPrefix + f.name }
 
-// value is the JSON of what a person typed; nil for an empty field, which is left out.
+// value converts the input to JSON; nil for an empty field, which is left out.
 func (f *field) value(text string) (json.RawMessage, error) {
 	choices := f.choices()
 	wrong := ""
@@ -129,14 +128,14 @@ func (f *field) value(text string) (json.RawMessage, error) {
 		return nil, nil
 	case len(choices) > 0:
 		if !slices.ContainsFunc(choices, func(c json.RawMessage) bool { return string(c) == text }) {
-			wrong = "is none of its values"
+			wrong = "is not one of its values"
 		}
 	case f.is("string"):
 		return json.Marshal(text)
 	case !json.Valid([]byte(text)):
-		wrong = "is no JSON"
+		wrong = "is not JSON"
 	case (f.is("integer") || f.is("number")) && text[0] != '-' && (text[0] < '0' || text[0] > '9'):
-		wrong = "is no number"
+		wrong = "is not a number"
 	}
 	if wrong != "" {
 		return nil, &wrongField{name: f.posted(), error: &runlane.Error{
@@ -155,7 +154,7 @@ func (f *field) label() string {
 	return clip(f.name, 100)
 }
 
-// node is the field on the page. Numbers are typed as text: browsers round them.
+// node renders the field. Numbers are text inputs, since browsers round numeric ones.
 func (f *field) node(id string, form typedForm) g.Node {
 	begins := textOf(f.Default)
 	if plain := f.is("string") || f.is("integer") || f.is("number"); len(f.choices()) > 0 || !plain {
@@ -184,7 +183,7 @@ func (f *field) node(id string, form typedForm) g.Node {
 			g.If(!f.is("string"), h.Attr("inputmode", "decimal")))
 	default:
 		input = h.Textarea(common, h.Rows("3"), h.Attr("spellcheck", "false"), h.Placeholder("JSON"),
-			g.Text("\n"+typed)) // a browser drops the first break
+			g.Text("\n"+typed)) // a browser drops the first line break
 	}
 	return g.Group{
 		h.Label(h.For(id), g.Text(visible(f.label())), g.If(!f.required, g.Text(" (may be left out)"))),
@@ -194,9 +193,9 @@ func (f *field) node(id string, form typedForm) g.Node {
 	}
 }
 
-// filledIn is the payload that a form's fields make. A form that was made by another schema is refused: what is not a
-// property any more would be missing in silence.
-func (v *visitor) filledIn(fields []field) (json.RawMessage, error) {
+// payloadFromFields builds the payload from a form's fields. It refuses a form for an older schema, since removed properties
+// would be dropped silently.
+func (v *visitor) payloadFromFields(fields []field) (json.RawMessage, error) {
 	for name := range v.r.PostForm {
 		known := slices.ContainsFunc(fields, func(f field) bool { return f.posted() == name })
 		if strings.HasPrefix(name, fieldPrefix) && !known {

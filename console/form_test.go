@@ -51,11 +51,11 @@ func TestTrigger_ByTheFieldsOfASchema(t *testing.T) {
 		}
 	}
 	for _, c := range [][3]string{
-		{"seats", "many", "seats is no JSON: many"},
-		{"seats", `"1"`, "seats is no number"},
-		{"plan", "gold", "plan is none of its values"},
-		{"trial", "yes", "trial is none of its values"},
-		{"labels", "[", "labels is no JSON"},
+		{"seats", "many", "seats is not JSON: many"},
+		{"seats", `"1"`, "seats is not a number"},
+		{"plan", "gold", "plan is not one of its values"},
+		{"trial", "yes", "trial is not one of its values"},
+		{"labels", "[", "labels is not JSON"},
 	} {
 		page := s.post(http.StatusBadRequest, "/trigger", fields("to", "kept@example.com", c[0], c[1]))
 		s.has(page, c[2], `value="kept@example.com"`)
@@ -64,9 +64,9 @@ func TestTrigger_ByTheFieldsOfASchema(t *testing.T) {
 		}
 	}
 	s.has(s.post(http.StatusBadRequest, "/trigger", url.Values{"task": {"mail.welcome"}, "payload": {`{"to": ada}`}, "key": {"card-9"}}),
-		`<p class="bad" role="alert">this is no JSON: {&#34;to&#34;: ada}`, "\n{&#34;to&#34;: ada}</textarea>", `value="card-9"`, `<option value="mail.welcome" selected>`)
+		`<p class="bad" role="alert">this is not JSON: {&#34;to&#34;: ada}`, "\n{&#34;to&#34;: ada}</textarea>", `value="card-9"`, `<option value="mail.welcome" selected>`)
 	answer := url.Values{"signal": {"approved"}, "body": {"yes, {"}}
-	s.has(s.post(http.StatusBadRequest, "/runs/"+string(s.Asking)+"/signal", answer), "this is no JSON", "\nyes, {</textarea>", "Refund 40 euros?", `data-live=""`)
+	s.has(s.post(http.StatusBadRequest, "/runs/"+string(s.Asking)+"/signal", answer), "this is not JSON", "\nyes, {</textarea>", "Refund 40 euros?", `data-live=""`)
 	stale := fields("to", "ada", "gone", "")
 	s.has(s.post(http.StatusBadRequest, "/trigger", stale), "has no gone any more")
 	stale.Set("task", "mail.welcome") // whose schema is not known

@@ -12,13 +12,12 @@ import (
 	"github.com/runlane/runlane-go/server"
 )
 
-// entries of the navigation, in their order.
 var entries = []struct{ name, path string }{
 	{"Overview", "/"}, {"Runs", "/runs"}, {"Flows", "/flows"}, {"Queues", "/queues"},
 	{"Schedules", "/schedules"}, {"Dead letters", "/deadletters"}, {"Tasks", "/tasks"}, {"Doctor", "/doctor"},
 }
 
-// eventNames are what a stream of a run may tell. A sign of life changes nothing that is worth to read a page again.
+// eventNames are the event types that reload a run's page: all except heartbeats.
 var eventNames = func() string {
 	var names []string
 	for _, t := range runlane.EventTypes() {
@@ -29,7 +28,6 @@ var eventNames = func() string {
 	return strings.Join(names, " ")
 }()
 
-// frame is a whole page.
 func (v *visitor) frame(p *page) g.Node {
 	return h.Doctype(h.HTML(
 		h.Lang("en"),
@@ -64,7 +62,7 @@ func (v *visitor) frame(p *page) g.Node {
 	))
 }
 
-// cost is what the page has asked of a storage that is paid for by requests; "" elsewhere.
+// cost describes the requests to a storage that bills by requests; otherwise "".
 func (v *visitor) cost() string {
 	used := v.used.Usage()
 	if used.Requests == 0 {
@@ -107,7 +105,7 @@ func (v *visitor) header(p *page) g.Node {
 	)
 }
 
-// session reports a browser that has logged in here.
+// session reports a browser with a session cookie.
 func (v *visitor) session() bool {
 	for _, cookie := range v.r.Cookies() {
 		if cookie.Name == server.NewSession(v.r, v.Prefix, "").Name {
@@ -133,7 +131,6 @@ func keyHelp() g.Node {
 	)
 }
 
-// fault shows what was wrong, and what to do.
 func (v *visitor) fault(err error) *page {
 	var code, hint string
 	if e, ok := errors.AsType[*runlane.Error](err); ok {

@@ -11,7 +11,6 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// Measures of a picture, in pixels of a screen that does not enlarge.
 const (
 	nodeWidth  = 196
 	nodeHeight = 46
@@ -22,19 +21,19 @@ const (
 	arrow      = 6
 )
 
-// placesMost bounds a picture: beyond it the table says more than lines do.
-const placesMost = 400
+// maxPlaces limits the graph: beyond it the table is clearer.
+const maxPlaces = 400
 
-// place is where a node stands, or where a line passes through a column in which neither of its ends stands.
+// place is the position of a node, or of a line that passes through a column.
 type place struct {
-	node   int // in the flow, -1 for a line that passes
+	node   int // index in the flow; -1 for a passing line
 	column int
-	x, y   float64 // of the middle of the left side
+	x, y   float64 // middle of the left side
 	before []*place
 	behind []*place
 }
 
-// drawing is a graph in columns from left to right: a node stands behind all that it goes after.
+// drawing arranges a graph in columns from left to right: a node is right of its predecessors.
 type drawing struct {
 	state   *runlane.FlowState
 	columns [][]*place
@@ -43,10 +42,9 @@ type drawing struct {
 	places  int
 }
 
-// draw lays a graph out; nil for one that is too large to look at.
 func draw(state *runlane.FlowState) *drawing {
 	d := &drawing{state: state, nodes: make([]*place, len(state.Nodes))}
-	if len(state.Nodes) > placesMost {
+	if len(state.Nodes) > maxPlaces {
 		return nil
 	}
 	depth, at := shown.Depths(state), make(map[string]int, len(state.Nodes))
@@ -78,7 +76,8 @@ func (d *drawing) add(node, column int) *place {
 	return p
 }
 
-// join draws a line. Lines of one node share what they pass. False when the picture becomes too large.
+// join adds a line. Lines from one node share the places that they pass. It returns false if the graph becomes too
+// large.
 func (d *drawing) join(from, to int, passing map[[2]int]*place) bool {
 	at, end := d.nodes[from], d.nodes[to]
 	for column := at.column + 1; column < end.column; column++ {
@@ -91,7 +90,7 @@ func (d *drawing) join(from, to int, passing map[[2]int]*place) bool {
 		at = next
 	}
 	d.link(at, end)
-	return d.places <= placesMost && d.lines <= 3*placesMost
+	return d.places <= maxPlaces && d.lines <= 3*maxPlaces
 }
 
 func (d *drawing) link(from, to *place) {
@@ -99,7 +98,7 @@ func (d *drawing) link(from, to *place) {
 	d.lines++
 }
 
-// sort moves each place near the middle of what it is joined with, so that fewer lines cross.
+// sort moves each place towards the average of its neighbors, so that fewer lines cross.
 func (d *drawing) sort() {
 	row := make(map[*place]float64, d.places)
 	count := func(column []*place) {
@@ -166,7 +165,6 @@ func (d *drawing) size() (width, height float64) {
 	return float64(len(d.columns)*(nodeWidth+columnGap)-columnGap) + 2*margin, height + 2*margin
 }
 
-// measure gives each place its coordinates, each column in the middle.
 func (d *drawing) measure() {
 	_, height := d.size()
 	for i, column := range d.columns {
@@ -178,7 +176,7 @@ func (d *drawing) measure() {
 	}
 }
 
-// picture is a graph as an image whose nodes lead to their runs. The table beside it says the same.
+// picture renders a graph with links to the runs. The table has the same data.
 func (v *visitor) picture(state *runlane.FlowState) g.Node {
 	d := draw(state)
 	if d == nil {
@@ -205,7 +203,7 @@ func (v *visitor) picture(state *runlane.FlowState) g.Node {
 	))
 }
 
-// line goes from the right side of a place to the left side of another, and through one at which it only passes.
+// line draws a curve from the right side of a place to the left side of another, and through a passing place.
 func (d *drawing) line(from, to *place) g.Node {
 	x, end := from.x+nodeWidth, to.x
 	if to.node >= 0 {
@@ -228,7 +226,7 @@ func edge(class, path string) g.Node {
 	return h.El("path", h.Class(class), h.Attr("d", path), h.Aria("hidden", "true"))
 }
 
-// node is a box with a name and a status, which ends where the box does; a link where there is a run.
+// node draws a clipped box with name and status, as a link if there is a run.
 func (v *visitor) node(n *runlane.NodeState, p *place) g.Node {
 	said := nodeWords(n)
 	if n.If != "" && n.If != runlane.IfSucceeded {
@@ -251,7 +249,6 @@ func (v *visitor) node(n *runlane.NodeState, p *place) g.Node {
 	return h.A(h.Href(v.runPath(n.RunID)), box)
 }
 
-// condition is what a node's neighbors have to have done, as a box says it.
 func condition(c runlane.Condition) string {
 	if c == runlane.Always {
 		return "always"
@@ -259,10 +256,8 @@ func condition(c runlane.Condition) string {
 	return "if " + string(c)
 }
 
-// nodeWords are the words for a node's status.
 func nodeWords(n *runlane.NodeState) string { return strings.ReplaceAll(n.Words(), "_", " ") }
 
-// nodeClass is the class that gives a node its color.
 func nodeClass(n *runlane.NodeState) string {
 	if n.Waiting.Has(runlane.WaitingEnds) || n.Status == "" {
 		return "later"

@@ -15,7 +15,7 @@ func pathEscape(s string) string { return url.PathEscape(s) }
 
 func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
-// Bounds of a tree, and of all on a page: what is larger or deeper is shown as text, clipped.
+// Limits of one tree, and of all trees on a page. Larger or deeper values are shown as clipped text.
 const (
 	treeNodes = 2_000
 	pageNodes = 10_000
@@ -23,7 +23,7 @@ const (
 	textShown = 64 << 10
 )
 
-// tree is JSON that folds. Numbers stay as they were written, and fields in their order.
+// tree renders JSON as a folding tree. Numbers and the order of fields stay as written.
 func (v *visitor) tree(text []byte) g.Node {
 	t := &jsonTree{decoder: json.NewDecoder(bytes.NewReader(text))}
 	t.decoder.UseNumber()
@@ -44,7 +44,7 @@ type jsonTree struct {
 	nodes   int
 }
 
-// value reads one value; false when it is no JSON, or too much of it.
+// value reads one value; false if it is invalid or too large.
 func (t *jsonTree) value(depth int) (g.Node, bool) {
 	token, err := t.decoder.Token()
 	t.nodes++
@@ -96,11 +96,11 @@ func (t *jsonTree) fold(open json.Delim, depth int) (g.Node, bool) {
 	return h.Details(g.If(depth < 2, h.Attr("open")), h.Summary(g.Textf("%d %s", len(items), kind)), h.Ul(items)), true
 }
 
-// quotedJSON is a text of JSON as it was: gomponents escapes for HTML.
+// quotedJSON quotes a string without escaping HTML, which gomponents does.
 func quotedJSON(text string) string {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(text) // of a string, to a string: never fails
+	_ = encoder.Encode(text) // writing a string to a string cannot fail
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -8,27 +8,25 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// A form that is refused is shown again with what a person typed, and the error where it belongs.
+// A refused form is shown again with its input, and with the error at its field.
 
-// wrongField is an error of one field of a form, by the name that is posted.
+// wrongField is the error of one field, by its posted name.
 type wrongField struct {
 	error
 	name string
 }
 
-// Unwrap gives the code and the hint.
 func (w *wrongField) Unwrap() error { return w.error }
 
-// keptForm is a refusal that is shown by the page of its form.
+// keptForm is a refusal that is shown on the page of its form.
 type keptForm struct {
 	error
 	page *page
 }
 
-// Unwrap gives the code, which has a status.
 func (k *keptForm) Unwrap() error { return k.error }
 
-// typedForm is a form as it was sent: its values, and what is wrong with them. The zero value is a form not yet sent.
+// typedForm is a submitted form with its values and error. The zero value is a form that was not submitted.
 type typedForm struct {
 	sent  bool
 	value func(name string) string
@@ -39,7 +37,6 @@ func (v *visitor) typed(fault error) typedForm {
 	return typedForm{sent: true, value: v.r.PostFormValue, fault: fault}
 }
 
-// or is what was typed, or a value to begin with.
 func (f *typedForm) or(name, otherwise string) string {
 	if f.sent {
 		return f.value(name)
@@ -47,7 +44,7 @@ func (f *typedForm) or(name, otherwise string) string {
 	return otherwise
 }
 
-// wrong shows the error of a field, or for "" the one of no field.
+// wrong shows the error of a field; name "" stands for errors without a field.
 func (f *typedForm) wrong(name string) g.Node {
 	at := ""
 	if w, ok := errors.AsType[*wrongField](f.fault); ok {

@@ -7,11 +7,11 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// listPages bounds how many pages of a list are read for one of the console: where few runs match among many, each has
-// looked at a thousand and may be empty.
+// listPages limits the pages of a list that are read for one page of the console. If few runs match among many, each
+// page has scanned a thousand and may be empty.
 const listPages = 10
 
-// list reads up to o.Limit runs. Next is empty only when there are no others.
+// list reads up to o.Limit runs. Next is empty only at the end of the list.
 func (v *visitor) list(o core.ListOptions) (*runlane.Page[runlane.RunSummary], error) {
 	whole, limit := &runlane.Page[runlane.RunSummary]{}, o.Limit
 	for range listPages {
@@ -29,7 +29,7 @@ func (v *visitor) list(o core.ListOptions) (*runlane.Page[runlane.RunSummary], e
 	return whole, nil
 }
 
-// none says that a list is empty, or only that nothing was found so far.
+// none returns the text for an empty list, or a note that not all runs were searched.
 func none(list *runlane.Page[runlane.RunSummary], all g.Node) g.Node {
 	if list.Next == "" {
 		return all

@@ -15,7 +15,7 @@ import (
 	"github.com/runlane/runlane-go/server"
 )
 
-// overview is what needs a person, what waits longest, and how full the queues are.
+// overview shows what needs a person, what waits longest, and how full the queues are.
 func (v *visitor) overview() (*page, error) {
 	ctx := v.r.Context()
 	list := func(filter core.RunFilter) (*runlane.Page[runlane.RunSummary], error) {
@@ -82,10 +82,10 @@ func (v *visitor) overview() (*page, error) {
 	}}, nil
 }
 
-// queueMost bounds how many queues a page counts: each costs a list of its runs.
+// queueMost limits the queues that a page counts: each costs a list of its runs.
 const queueMost = 20
 
-// queueTable is the table of all queues, and one of the slots of those whose runs have concurrency keys.
+// queueTable returns a table of all queues, and a table of slots by concurrency key.
 func (v *visitor) queueTable() (queues, slots g.Node, err error) {
 	states, err := v.rt.Queues().InUse(v.r.Context())
 	if err != nil {
@@ -123,10 +123,9 @@ func (v *visitor) queueTable() (queues, slots g.Node, err error) {
 	return queues, table("Slots by key", columns, keys, g.Text("No active run has a concurrency key.")), nil
 }
 
-// keysShown is how many keys of a queue a page has.
 const keysShown = 20
 
-// keyRows are the concurrency keys of a queue, those with the most waiting runs first.
+// keyRows shows the concurrency keys of a queue, those with the most waiting runs first.
 func (v *visitor) keyRows(queue *runlane.Queue, stats *core.QueueStats) g.Group {
 	var rows g.Group
 	name, atLeast := g.Text(visible(string(queue.Name))), stats.AtLeast || stats.KeysAtLeast
@@ -152,7 +151,6 @@ func (v *visitor) keyRows(queue *runlane.Queue, stats *core.QueueStats) g.Group 
 	return rows
 }
 
-// slotsOf says how many of the slots of a bounded queue are taken, and by what.
 func slotsOf(running, reserved, limit int, atLeast bool) g.Node {
 	said := fmt.Sprintf("%d of %d", running+reserved, limit)
 	if reserved > 0 {
@@ -195,17 +193,17 @@ func (v *visitor) schedules() (*page, error) {
 	}
 	return &page{title: "Schedules", nav: "Schedules", live: "list", body: g.Group{
 		table("Schedules", []string{"Schedule", "State", "Next", "Last", "Last run", "Skipped", "Change"}, rows,
-			g.Text("No schedule is known: a worker tells of its schedules when it ticks.")),
+			g.Text("No schedule is known: workers register their schedules when they tick.")),
 	}}, nil
 }
 
-// Bounds of what is read of times that made no run: of how many schedules, and how many of each.
+// Limits of skipped times: of how many schedules they are read, and how many are shown of each.
 const (
 	skippedMost  = 20
 	skippedShown = 5
 )
 
-// skipped are the last times of a schedule that made no run, with the reason.
+// skipped shows the last times of a schedule that created no run, with the reason.
 func (v *visitor) skipped(id runlane.ScheduleID) (g.Node, error) {
 	var times g.Group
 	first := g.Text("–")
@@ -233,7 +231,6 @@ func (v *visitor) skipped(id runlane.ScheduleID) (g.Node, error) {
 	return h.Details(h.Summary(first), h.Ul(times)), nil
 }
 
-// skippedWord is a reason as a person says it.
 func skippedWord(why runlane.SkipReason) string {
 	switch why {
 	case runlane.SkippedMisfire:
@@ -367,11 +364,10 @@ func (v *visitor) tasks() (*page, error) {
 	})
 	return &page{title: "Tasks", nav: "Tasks", body: g.Group{
 		table("Tasks", []string{"Task", "Queue", "Attempts at most", "Timeout", "Seen", "Run"}, rows,
-			g.Text("No task is known yet: a worker tells of its tasks when it ticks.")),
+			g.Text("No task is known yet: workers register their tasks when they tick.")),
 	}}, nil
 }
 
-// timeoutText is how long an attempt may take; 0 is for ever.
 func timeoutText(d time.Duration) g.Node {
 	if d == 0 {
 		return g.Text("none")

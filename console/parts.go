@@ -18,7 +18,7 @@ import (
 
 func since(t time.Time) time.Duration { return time.Since(t) }
 
-// assetVersion is a part of a file's address that changes with the file.
+// assetVersion is a hash of a file for its URL.
 func assetVersion(name string) string {
 	if known, ok := versions.Load(name); ok {
 		return known.(string)
@@ -32,7 +32,7 @@ func assetVersion(name string) string {
 
 var versions sync.Map
 
-// visible is a text without runes that change how what stands around it is read: controls, and marks of direction.
+// visible replaces control characters and direction marks, which could change how surrounding text is read.
 func visible(text string) string {
 	hidden := func(r rune) bool {
 		return unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar ||
@@ -52,7 +52,6 @@ func visible(text string) string {
 	return out.String()
 }
 
-// clip bounds what stands in a list.
 func clip(text string, n int) string {
 	runes := []rune(text)
 	if len(runes) <= n {
@@ -61,7 +60,6 @@ func clip(text string, n int) string {
 	return string(runes[:n-1]) + "…"
 }
 
-// short is a duration in its two largest units.
 func short(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -81,7 +79,7 @@ func short(d time.Duration) string {
 
 const exact = "2006-01-02 15:04:05.000Z"
 
-// ago is a moment beside now, with the exact one behind it.
+// ago formats a time relative to now; its tooltip has the exact time.
 func (v *visitor) ago(t time.Time) g.Node {
 	if t.IsZero() {
 		return g.Text("–")
@@ -101,7 +99,6 @@ func (v *visitor) ago(t time.Time) g.Node {
 	return h.Time(h.DateTime(t.Format(time.RFC3339Nano)), h.Title(t.Format(exact)), g.Text(text))
 }
 
-// rounded is a duration in its largest unit, rounded to the nearest.
 func rounded(d time.Duration) string {
 	const day = 24 * time.Hour
 	in := func(unit time.Duration) int { return int(d.Round(unit) / unit) }
@@ -117,7 +114,7 @@ func rounded(d time.Duration) string {
 	}
 }
 
-// badge is a status, told by a word and not by color alone.
+// badge shows a status by a word as well as by color.
 func badge(s runlane.Status) g.Node {
 	return h.Span(h.Class("badge "+string(s)), g.Text(strings.ReplaceAll(string(s), "_", " ")))
 }
@@ -130,7 +127,7 @@ func (v *visitor) runLink(id runlane.RunID) g.Node {
 	return h.A(h.Class("id"), h.Href(v.runPath(id)), g.Text(visible(string(id))))
 }
 
-// listed is the address of the list of runs with a filter.
+// listed returns the URL of the list of runs with a filter.
 func (v *visitor) listed(pairs ...string) string {
 	query := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -139,12 +136,11 @@ func (v *visitor) listed(pairs ...string) string {
 	return v.Prefix + "/runs?" + query.Encode()
 }
 
-// more leads to the next page of a list.
+// more links to the next page of a list.
 func (v *visitor) more(path string, query url.Values) g.Node {
 	return h.P(h.A(h.Class("button"), h.Rel("next"), h.Href(v.Prefix+path+"?"+query.Encode()), g.Text("More")))
 }
 
-// queueLink and scheduleLink lead to the runs of one.
 func (v *visitor) queueLink(name runlane.QueueName) g.Node {
 	return h.A(h.Href(v.listed("queue", string(name))), g.Text(visible(string(name))))
 }
@@ -153,12 +149,11 @@ func (v *visitor) scheduleLink(id runlane.ScheduleID) g.Node {
 	return h.A(h.Href(v.listed("schedule", string(id))), g.Text(visible(string(id))))
 }
 
-// choice is a field of a filter that takes one of some words, or none.
 func choice(name, title, chosen string, words []string) g.Node {
 	id := "filter-" + name
 	return h.Div(h.Label(h.For(id), g.Text(title)), h.Select(h.ID(id), h.Name(name),
 		h.Option(h.Value(""), g.Text("any")),
-		g.Iff(chosen != "" && !slices.Contains(words, chosen), func() g.Node { // several of them, by the address
+		g.Iff(chosen != "" && !slices.Contains(words, chosen), func() g.Node { // several statuses, from the URL
 			return h.Option(h.Value(chosen), h.Selected(), g.Text(visible(chosen)))
 		}),
 		g.Map(words, func(word string) g.Node {
@@ -168,7 +163,6 @@ func choice(name, title, chosen string, words []string) g.Node {
 	))
 }
 
-// reasonField asks why something is changed.
 func reasonField(id, value string) g.Node {
 	return h.Input(h.ID(id), h.Name("reason"), h.Placeholder("Reason"), h.Value(value),
 		h.MaxLength(fmt.Sprint(runlane.MaxReasonBytes)))
@@ -179,13 +173,14 @@ func copyButton(text, what string) g.Node {
 		g.Text("Copy"))
 }
 
-// command is the line that does the same as a button: the name of a command, what it is about, then its flags.
+// command shows the command line equivalent to a button. words are the command's name, its arguments, and then flags.
 func (v *visitor) command(words ...string) g.Node {
 	line := commandLine(v.rt.Environment(), words)
 	return h.Span(h.Class("command"), h.Code(g.Text(visible(line))), copyButton(line, "the command"))
 }
 
-// commandLine has its flags first, so that no id is taken for one. The file of dev is found without an environment.
+// commandLine puts flags first, so that an ID is never taken for a flag. The default environment is left out: without
+// --env the command finds the file of dev.
 func commandLine(environment runlane.Environment, words []string) string {
 	named, about := 2, 1
 	switch {
@@ -193,7 +188,7 @@ func commandLine(environment runlane.Environment, words []string) string {
 		named, about = 1, 2
 	case len(words) > 3 && words[0] == "runs" && words[1] == "signal":
 		about = 2
-	case len(words) > 3 && words[0] == "runs": // all that match
+	case len(words) > 3 && words[0] == "runs": // a bulk change, which has no ID
 		about = 0
 	}
 	named = min(named, len(words))
@@ -208,7 +203,6 @@ func commandLine(environment runlane.Environment, words []string) string {
 	return strings.Join(quoted(append(line, words[named:about]...)), " ")
 }
 
-// quoted are words for a shell.
 func quoted(words []string) []string {
 	plain := func(r rune) bool {
 		return r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) ||
@@ -225,7 +219,7 @@ func quoted(words []string) []string {
 	return out
 }
 
-// facts are pairs of a name and a value; those without a value are left out.
+// fact is a name and a value; nil values are not shown.
 type fact struct {
 	name  string
 	value g.Node
@@ -241,7 +235,6 @@ func facts(all ...fact) g.Node {
 	return h.Dl(h.Class("facts"), list)
 }
 
-// text is a value of a fact; "" is none.
 func text(s string) g.Node {
 	if s == "" {
 		return nil
@@ -249,7 +242,7 @@ func text(s string) g.Node {
 	return g.Text(visible(s))
 }
 
-// table has a heading for each column. Without rows it says what to do next.
+// table shows rows under headings, or the text for an empty table.
 func table(name string, columns []string, rows g.Group, empty g.Node) g.Node {
 	if len(rows) == 0 {
 		return h.P(h.Class("empty"), empty)

@@ -15,20 +15,17 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// redirect goes on to another page, which is read instead.
 func (v *visitor) redirect(to string) (*page, error) {
 	http.Redirect(v.w, v.r, v.Prefix+to, http.StatusSeeOther)
 	return nil, nil
 }
 
-// Bounds of what a page of a run shows.
 const (
 	attemptsShown = 200 // the last ones
 	eventsShown   = 200
 	childrenShown = 50
 )
 
-// run is the page of one run.
 func (v *visitor) run() (*page, error) {
 	ctx, id := v.r.Context(), runlane.RunID(v.r.PathValue("run"))
 	run, err := v.rt.Runs().Get(ctx, id)
@@ -97,7 +94,7 @@ func section(title string, body g.Node) g.Node {
 	return h.Section(h.H2(g.Text(title)), body)
 }
 
-// why says what the run waits for, on top of the page.
+// why explains the state of the run, at the top of the page.
 func (v *visitor) why(e *core.Explanation) g.Node {
 	return h.Section(h.Class("card why"), h.Aria("label", "Why it is where it is"),
 		h.P(h.Strong(g.Text(visible(e.Next)))),
@@ -187,7 +184,7 @@ func (v *visitor) failure(run *runlane.Run) g.Node {
 		h.Pre(h.Class("wrap"), g.Text(visible(run.Failure.Message))), facts(all...))
 }
 
-// attempts are lines with a bar from the beginning of an attempt to its end.
+// attempts shows each attempt with a bar from its start to its end.
 func (v *visitor) attempts(run *runlane.Run, attempts []core.AttemptSummary, more int) g.Node {
 	begin, end := run.CreatedAt, v.now
 	if !run.FinishedAt.IsZero() {
@@ -217,24 +214,24 @@ func (v *visitor) attempts(run *runlane.Run, attempts []core.AttemptSummary, mor
 			return h.P(h.Class("note"), g.Textf("%d earlier ones: ", more),
 				v.command("runs", "attempts", string(run.ID)))
 		}),
-		table("Attempts", columns, rows, g.Text("None yet. What the run waits for is said above.")),
+		table("Attempts", columns, rows, g.Text("None yet. See above what the run waits for.")),
 	}
 }
 
-// triggered says that a trigger has found the run.
+// triggered shows a note if a trigger found this existing run.
 func (v *visitor) triggered() g.Node {
 	query := v.r.URL.Query()
 	if query.Get("there") != "already" {
 		return g.Group{}
 	}
-	said := "This run was there already, with the key or the id that was given: no other one was made."
+	said := "This run existed already, with the same key or id: no other one was made."
 	if query.Get("payload") == "differs" {
-		said += " Its payload is another one than yours."
+		said += " Its payload differs from yours."
 	}
 	return h.P(h.Class("note"), h.Role("status"), g.Text(said))
 }
 
-// bar is a part of a line, from a percentage of it on.
+// bar draws part of a line; left and width are percentages.
 func bar(class string, left, width float64) g.Node {
 	percent := func(x float64) string { return fmt.Sprintf("%.2f", x) }
 	return h.SVG(h.Attr("viewBox", "0 0 100 8"), h.Attr("preserveAspectRatio", "none"), h.Aria("hidden", "true"),
@@ -242,12 +239,12 @@ func bar(class string, left, width float64) g.Node {
 			h.Attr("x", percent(min(left, 99.3))), h.Attr("width", percent(min(width, 100)))))
 }
 
-// body shows what the application wrote: as JSON that folds, and as it is for download.
+// body shows a payload or output as folding JSON, with a link to the raw bytes.
 func (v *visitor) body(title, name string, text []byte, fault error, id runlane.RunID) g.Node {
 	switch {
 	case v.HidePayloads:
 		note := h.P(h.Class("note"), g.Text(
-			"Payloads and outputs are hidden: by the server, or for want of the scope payloads."))
+			"Payloads and outputs are hidden: by the server, or because the token lacks the scope payloads."))
 		return g.If(name == "payload", section(title, note))
 	case fault != nil:
 		return section(title, h.P(h.Class("note"), g.Text(visible(fault.Error()))))
@@ -261,7 +258,6 @@ func (v *visitor) body(title, name string, text []byte, fault error, id runlane.
 	})
 }
 
-// history is the run's last events, the newest first.
 func (v *visitor) history(run *runlane.Run) (g.Node, error) {
 	var rows g.Group
 	for event, err := range v.rt.Runs().Events(v.r.Context(), run.ID, &core.EventOptions{Descending: true}) {
@@ -276,20 +272,20 @@ func (v *visitor) history(run *runlane.Run) (g.Node, error) {
 		rows = append(rows, h.Tr(
 			h.ID(fmt.Sprintf("event-%d", event.Sequence)),
 			h.Td(g.Textf("%d", event.Sequence)), h.Td(h.Code(g.Text(string(event.Type())))),
-			h.Td(v.ago(event.OccurredAt)), h.Td(g.Text(actorText(event.Actor))), h.Td(v.told(&event)),
+			h.Td(v.ago(event.OccurredAt)), h.Td(g.Text(actorText(event.Actor))), h.Td(v.eventDetails(&event)),
 		))
 	}
 	return table("Events", []string{"Number", "Event", "When", "By", "What"}, rows, g.Text("")), nil
 }
 
-// told is what an event has beside its name: what a person said, and all of it as JSON.
-func (v *visitor) told(event *runlane.EventRecord) g.Node {
+// eventDetails shows an event's reason and meta, and the whole event as JSON.
+func (v *visitor) eventDetails(event *runlane.EventRecord) g.Node {
 	text, err := json.Marshal(shown.EventOf(event))
 	if err != nil {
 		return g.Text(visible(err.Error()))
 	}
 	return g.Group{
-		g.Text(visible(clip(said(event), 200)) + " "),
+		g.Text(visible(clip(eventReason(event), 200)) + " "),
 		h.Details(
 			h.Summary(h.Span(h.Class("sr"), g.Textf("Event %d as ", event.Sequence)), g.Text("JSON")),
 			v.tree(text),
@@ -297,8 +293,8 @@ func (v *visitor) told(event *runlane.EventRecord) g.Node {
 	}
 }
 
-// said is the reason of a change, and the event's meta.
-func said(event *runlane.EventRecord) string {
+// eventReason returns the reason of a change and the event's meta.
+func eventReason(event *runlane.EventRecord) string {
 	var words []string
 	switch body := event.Body.(type) {
 	case *runlane.RunCancellationRequested:
@@ -307,7 +303,7 @@ func said(event *runlane.EventRecord) string {
 		words = append(words, body.Reason)
 	case *runlane.RunResumed:
 		words = append(words, body.Reason)
-	default: // the reason of others is in their meta
+	default: // other events have their reason in meta
 	}
 	for _, name := range sortedKeys(event.Meta) {
 		words = append(words, event.Meta[name])

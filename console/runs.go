@@ -15,7 +15,7 @@ import (
 	"github.com/runlane/runlane-go/internal/taskbook"
 )
 
-// filterOf reads the filter of an address or a form; the names are those of the API.
+// filterOf reads a filter from a URL or form. It uses the API's names.
 func filterOf(query url.Values) (core.RunFilter, error) {
 	f := core.RunFilter{
 		Queue:       runlane.QueueName(query.Get("queue")),
@@ -40,10 +40,8 @@ func filterOf(query url.Values) (core.RunFilter, error) {
 	return f, nil
 }
 
-// filterNames are the fields of a filter in an address.
 var filterNames = []string{"status", "task", "queue", "schedule", "source", "waiting"}
 
-// onlyFilter is an address's filter, without what else stands there.
 func onlyFilter(query url.Values) url.Values {
 	kept := url.Values{}
 	for _, name := range filterNames {
@@ -88,13 +86,13 @@ func (v *visitor) runs() (*page, error) {
 		v.bulkForms(query, filter),
 	}}
 	if query.Get("after") != "" {
-		p.live = "" // a page behind the first one is read, not watched
+		p.live = "" // only the first page is live
 	}
 	return p, nil
 }
 
-// find goes to a run or a flow by its id, to the runs of a task or a queue by their name, or to a run by the beginning
-// of its id.
+// find redirects to a run or flow by its ID, to the runs of a queue or task by name, or to a run by the prefix of its
+// ID.
 func (v *visitor) find(what string) (*page, error) {
 	ctx := v.r.Context()
 	_, err := v.rt.Runs().Get(ctx, runlane.RunID(what))
@@ -134,10 +132,9 @@ func (v *visitor) toRun(id runlane.RunID, err error) (*page, error) {
 	return v.redirect("/runs/" + pathEscape(string(id)))
 }
 
-// prefixesShown is how many of the runs whose ids begin alike are named.
 const prefixesShown = 5
 
-// runByPrefix is the one run whose id begins so, by the rule of the command line; "" where there is none.
+// runByPrefix returns the only run with the prefix, by the rule of the command line, or "".
 func (v *visitor) runByPrefix(what string) (runlane.RunID, error) {
 	ids, _, err := taskbook.RunsByPrefix(v.r.Context(), v.rt, what)
 	switch {
@@ -176,7 +173,6 @@ func (v *visitor) runTable(name string, runs []runlane.RunSummary, empty g.Node)
 	return table(name, []string{"Status", "Run", "Task", "Queue", "Attempts", "Created", "Due or ended"}, rows, empty)
 }
 
-// lastOf is when a run ended, or when it is due.
 func lastOf(run *runlane.RunSummary) time.Time {
 	if !run.FinishedAt.IsZero() {
 		return run.FinishedAt
@@ -184,7 +180,6 @@ func lastOf(run *runlane.RunSummary) time.Time {
 	return run.RunAt
 }
 
-// waitsFor says what a suspended run waits for, in a few words.
 func waitsFor(w *runlane.Waiting) string { return visible(clip(shown.WaitsFor(w), 120)) }
 
 var waitingKinds = runlane.WaitingKinds()

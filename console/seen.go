@@ -9,14 +9,14 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// A form of a change that depends on what a person saw says what that was: where another one has acted meanwhile, the
-// same button would do something else.
+// A form that depends on what the person saw carries a fingerprint of it. If someone else has acted in the meantime,
+// the same button could do something else, so it is refused.
 
-// seen is the field that says what was seen.
+// seen is the hidden field with the fingerprint.
 func seen(what string) g.Node { return h.Input(h.Type("hidden"), h.Name("seen"), h.Value(what)) }
 
-// asSeen refuses a form of what has changed since.
-func (v *visitor) asSeen(kind runlane.ConflictKind, now string) error {
+// checkSeen refuses a form if its object has changed.
+func (v *visitor) checkSeen(kind runlane.ConflictKind, now string) error {
 	if v.r.PostFormValue("seen") == now {
 		return nil
 	}
@@ -25,21 +25,22 @@ func (v *visitor) asSeen(kind runlane.ConflictKind, now string) error {
 	return e
 }
 
-// runSeen is what a person sees of a run that waits: its number of events tells one wait from the next.
+// runSeen is the fingerprint of a waiting run: its event sequence differs for each wait.
 func runSeen(run *runlane.Run) string { return fmt.Sprint(run.EventSequence) }
 
-// flowSeen is what a person sees of a flow: its round, and the runs of its nodes.
+// flowSeen is the fingerprint of a flow: its retries, and the runs and statuses of its nodes.
 func flowSeen(state *runlane.FlowState) string {
 	sum := fnv.New64a()
 	for i := range state.Nodes {
-		_, _ = fmt.Fprintln(sum, state.Nodes[i].RunID, state.Nodes[i].Status) // of a hash: never fails
+		_, _ = fmt.Fprintln(sum, state.Nodes[i].RunID, state.Nodes[i].Status) // writing to a hash cannot fail
 	}
 	return fmt.Sprintf("%d.%x", state.Retries, sum.Sum64())
 }
 
-// formSignal is the id of a signal by the form of a wait: sent twice it is one signal, and another body is a conflict.
+// formSignal returns the ID of a signal from the form of a wait: sent twice it is one signal; another body is a
+// conflict.
 func formSignal(run *runlane.Run, name string) string {
 	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(name)) // of a hash: never fails
+	_, _ = sum.Write([]byte(name)) // writing to a hash cannot fail
 	return fmt.Sprintf("console-%s-%x", runSeen(run), sum.Sum64())
 }

@@ -209,12 +209,12 @@ func TestTrigger_OfAKeyThatIsUsed_SaysSo(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	form := url.Values{"task": {"mail.welcome"}, "payload": {`{"to":"zoe"}`}, "key": {"card-1"}}
-	if page := s.post(http.StatusOK, "/trigger", form); strings.Contains(page, "was there already") {
+	if page := s.post(http.StatusOK, "/trigger", form); strings.Contains(page, "existed already") {
 		t.Error("the first run is said to have been there")
 	}
-	s.has(s.post(http.StatusOK, "/trigger", form), "This run was there already")
+	s.has(s.post(http.StatusOK, "/trigger", form), "This run existed already")
 	form.Set("payload", "0")
-	s.has(s.post(http.StatusOK, "/trigger", form), "This run was there already", "Its payload is another one than yours.")
+	s.has(s.post(http.StatusOK, "/trigger", form), "This run existed already", "Its payload differs from yours.")
 }
 
 // The page of a run with very much in it has bounds.

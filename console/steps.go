@@ -9,8 +9,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// stepsShown is how many steps a page has, and resultShown how much of each result: a run may have 1,000 of them, and
-// 64 MB.
+// stepsShown limits the steps on a page, and resultShown each result in bytes: a run may have 1,000 steps and 64 MB.
 const (
 	stepsShown  = 100
 	resultShown = 4 << 10

@@ -10,27 +10,24 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// Measures of a run's picture.
 const (
-	timelineLines = 40 // steps and called runs at most; the tables have all
+	timelineLines = 40 // limit of steps and called runs; the tables have all
 	timelineNames = 200
 	timelineWidth = 700
 	timelineRow   = 22
 )
 
-// span is a bar of a picture.
 type span struct {
 	class    string
-	from, to time.Time // zero: it goes on
+	from, to time.Time // zero: not ended
 }
 
-// timelineRowOf is a line of a picture: a name, and its bars.
 type timelineRowOf struct {
 	name  string
 	spans []span
 }
 
-// timelineOf is what happened to a run, in lines: its attempts with the waits between them, its steps, what it called.
+// timelineOf returns the rows: waits, attempts, steps, and called runs.
 func timelineOf(
 	run *runlane.Run, attempts []core.AttemptSummary, steps []runlane.StepRecord, tree *core.RunTree,
 ) []timelineRowOf {
@@ -66,7 +63,7 @@ func timelineOf(
 	return rows
 }
 
-// timeline is the picture of a run. What it shows is in the tables of the page, too.
+// timeline draws the rows. The tables of the page have the same data.
 func (v *visitor) timeline(run *runlane.Run, rows []timelineRowOf) g.Node {
 	begin, end := run.CreatedAt, v.now
 	if !run.FinishedAt.IsZero() {

@@ -31,7 +31,7 @@ func TestTrigger_OfATaskWithKeys_HasThem(t *testing.T) {
 	own.has(own.post(http.StatusConflict, "/trigger", form), "singleton")
 	again := url.Values{"task": {"mail.once"}, "payload": {`"ada"`}}
 	own.post(http.StatusOK, "/trigger", again)
-	own.has(own.post(http.StatusOK, "/trigger", again), "was there already")
+	own.has(own.post(http.StatusOK, "/trigger", again), "existed already")
 	other := siteOf(t, programOn(t, l), nil)
 	other.has(other.post(http.StatusBadRequest, "/trigger", form), "only its own program can", "--singleton-key")
 

@@ -1,5 +1,4 @@
-// Package world is what the console's tests look at: runs in every state that a page shows, with payloads that are
-// hostile to pages.
+// Package world provides data for the console's tests: runs in every state that a page shows, with hostile payloads.
 package world
 
 import (
@@ -17,10 +16,10 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Hostile is a text that would change a page that does not escape it, and one that reads backwards.
+// Hostile is text that would change a page that does not escape it. It also has a right-to-left mark.
 const Hostile = `</pre><script>document.title="owned"</script><img src=x onerror=alert(1)>"'` + "\u202etxt.exe"
 
-// Tasks of the world.
+// Tasks and signals of the world.
 var (
 	Welcome = runlane.NewTask[json.RawMessage]("mail.welcome", nil)
 	Broken  = runlane.NewTask[json.RawMessage]("mail.broken", &runlane.TaskOptions[json.RawMessage]{
@@ -36,7 +35,7 @@ var (
 	Packed   = runlane.NewSignal[json.RawMessage]("packed")
 )
 
-// InviteSchema has a property of each kind that a form knows, and one whose name is hostile.
+// InviteSchema has a property of each kind that forms support, and one with a hostile name.
 const InviteSchema = `{"type":"object","required":["to","seats"],"properties":{
 	"to":{"type":"string","title":"Address","description":"Who is invited","format":"email"},
 	"seats":{"type":"integer","default":1},
@@ -52,15 +51,14 @@ type World struct {
 
 	Succeeded, Failed, Asking, Blocked, Delayed, Hostile runlane.RunID
 
-	// Of what Work makes.
+	// Made by Work.
 	FailedFlow, WaitingFlow runlane.FlowID
 	Caller                  runlane.RunID
 }
 
-// Open makes the world on a lane.
 func Open(ctx context.Context, l *lane.Lane) (*World, error) {
 	w := &World{}
-	var later atomic.Int64 // each look at the clock is a millisecond after the one before
+	var later atomic.Int64 // each reading of the clock is a millisecond later than the last
 	rt, err := core.Open(ctx, l, &core.Options{
 		Logger: slog.New(slog.DiscardHandler),
 		World: &core.World{Now: func() time.Time {
@@ -155,8 +153,8 @@ func nightly() []runlane.Schedule {
 	return []runlane.Schedule{{ID: "nightly", When: runlane.Cron("0 2 * * *"), Call: call}}
 }
 
-// Work adds what takes several runs, and executes what is due: two flows, of which one has failed and one waits for a
-// person, and a run that has called others.
+// Work adds two flows, of which one fails and one waits for a person, and a run that calls others. Then it executes all
+// due runs.
 func (w *World) Work(ctx context.Context) error {
 	w.FailedFlow, w.WaitingFlow, w.Caller = "release-42", "release-43", "run_caller"
 	for _, f := range []*runlane.Flow{Release(w.FailedFlow, Broken), Release(w.WaitingFlow, Refund)} {
@@ -170,8 +168,8 @@ func (w *World) Work(ctx context.Context) error {
 	return w.Runtime.Work(ctx, &core.WorkOptions{Drain: true})
 }
 
-// Release is a flow that goes as one of its tasks does: a build, two tests, a deployment that waits for both, and what
-// undoes it.
+// Release is a flow with a build, two tests, a deployment that waits for both, and an undo. Its outcome depends on the
+// task of one test.
 func Release(id runlane.FlowID, test *runlane.Task[json.RawMessage]) *runlane.Flow {
 	f, payload := runlane.NewFlow(id), json.RawMessage(`1`)
 	after := func(nodes ...runlane.Node) *runlane.NodeOptions { return &runlane.NodeOptions{After: nodes} }
