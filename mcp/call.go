@@ -15,26 +15,25 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// caller calls the API in the name of one request.
+// caller calls the API for the caller of one request.
 type caller struct {
 	api     http.Handler
 	prefix  string
-	request *http.Request // whose headers and address say who calls
+	request *http.Request // its headers and address authenticate the caller
 }
 
-// ownHeaders are those of a request that are about itself, and not about its caller.
+// ownHeaders are headers of the MCP request itself, which are not passed on to the API.
 var ownHeaders = []string{
 	"Accept", "Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Idempotency-Key",
 	"If-Match", "If-None-Match", "Last-Event-Id", "Request-Timeout", "Transfer-Encoding",
 }
 
-// do sends a request to the API.
 func (c *caller) do(ctx context.Context, method, path string, query url.Values, body []byte) (*answer, error) {
 	target := c.prefix + path
 	if len(query) > 0 {
 		target += "?" + query.Encode()
 	}
-	var reader io.Reader // nil, and not a reader of nothing, where there is no body
+	var reader io.Reader // must be nil if there is no body
 	if body != nil {
 		reader = bytes.NewReader(body)
 	}
@@ -55,26 +54,22 @@ func (c *caller) do(ctx context.Context, method, path string, query url.Values, 
 	return got, nil
 }
 
-// answer keeps what the API answers.
 type answer struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-// Header implements http.ResponseWriter.
 func (a *answer) Header() http.Header { return a.header }
 
-// Write implements http.ResponseWriter.
 func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
 
-// WriteHeader implements http.ResponseWriter.
 func (a *answer) WriteHeader(status int) { a.status = status }
 
 func (a *answer) good() bool { return a.status >= 200 && a.status < 300 }
 
-// handler of a tool: arguments become a request, and the answer its result. A problem is a result too, which the model
-// reads.
+// handler converts a tool's arguments to a request, and the answer to a result. A problem is also a result, for the
+// model to read.
 func (c *caller) handler(o *operation) sdk.ToolHandler {
 	return func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		path, query, body, fault := o.request(r.Params.Arguments)
@@ -95,13 +90,13 @@ func (c *caller) handler(o *operation) sdk.ToolHandler {
 
 func text(text string) []sdk.Content { return []sdk.Content{&sdk.TextContent{Text: text}} }
 
-// request makes a request of a tool's arguments. Those that it does not know go where the API refuses them by name.
-// fault says what cannot be sent at all.
+// request builds a request from a tool's arguments. Unknown arguments are passed on, so that the API refuses them by
+// name. fault describes arguments that cannot be sent.
 func (o *operation) request(given json.RawMessage) (path string, query url.Values, body []byte, fault string) {
 	arguments := map[string]json.RawMessage{}
 	if len(given) > 0 {
 		if err := json.Unmarshal(given, &arguments); err != nil {
-			return "", nil, nil, "the arguments are no JSON object"
+			return "", nil, nil, "the arguments are not JSON object"
 		}
 	}
 	path = o.path
@@ -126,7 +121,7 @@ func (o *operation) request(given json.RawMessage) (path string, query url.Value
 	return path, query, body, ""
 }
 
-// plain is a value as an address has it: a text without quotes, and anything else as it is written.
+// plain formats a value for a URL: strings without quotes, other values as JSON.
 func plain(value json.RawMessage) string {
 	var word string
 	if json.Unmarshal(value, &word) == nil {
@@ -135,14 +130,14 @@ func plain(value json.RawMessage) string {
 	return string(value)
 }
 
-// object is a JSON object whose values keep their bytes, as payloads have to.
+// object builds a JSON object. Values keep their bytes, as payloads must.
 func object(fields map[string]json.RawMessage) []byte {
 	b := []byte{'{'}
 	for i, name := range slices.Sorted(maps.Keys(fields)) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		key, _ := json.Marshal(name) // texts always encode
+		key, _ := json.Marshal(name) // strings always encode
 		b = append(append(append(b, key...), ':'), fields[name]...)
 	}
 	return append(b, '}')

@@ -13,7 +13,7 @@ import (
 	"github.com/runlane/runlane-go/server"
 )
 
-// operation is what a tool does at the API.
+// operation is an operation of the API with its tool.
 type operation struct {
 	method, path string
 	inPath       []string
@@ -22,10 +22,9 @@ type operation struct {
 	tool         *sdk.Tool
 }
 
-// schema is a JSON Schema as the API's description has it.
 type schema = map[string]any
 
-// The parts of the API's description that are read.
+// The parts of the API's description that are used.
 type (
 	description struct {
 		Paths      map[string]map[string]*described
@@ -48,7 +47,7 @@ type (
 	}
 )
 
-// described reads the description of the API, and makes an operation of each tool.
+// describe reads the description of the API and returns the operations by tool.
 func describe(prefix string) (map[string]*operation, error) {
 	text, err := server.OpenAPI(prefix)
 	if err != nil {
@@ -81,7 +80,7 @@ func describe(prefix string) (map[string]*operation, error) {
 	return found, nil
 }
 
-// operation is a tool with the schemas of its operation. Path, query and the fields of the body are its arguments.
+// operation builds a tool. Its arguments are the parameters in path and query, and the fields of the body.
 func (d *description) operation(t *tool, method, path string, one *described) (*operation, error) {
 	o := &operation{method: method, path: path}
 	properties, required := schema{}, []string{}
@@ -91,7 +90,7 @@ func (d *description) operation(t *tool, method, path string, one *described) (*
 			o.inPath = append(o.inPath, p.Name)
 		case "query":
 			o.inQuery = append(o.inQuery, p.Name)
-		default: // headers are the connection's
+		default: // headers belong to the connection
 			continue
 		}
 		if p.Description != "" {
@@ -142,13 +141,12 @@ func (d *description) operation(t *tool, method, path string, one *described) (*
 	return o, nil
 }
 
-// Where the API's description, and where a tool's schema, keep what others refer to.
+// Prefixes of references: in the API's description, and in a tool's schema.
 const (
 	componentsOfAPI = "#/components/schemas/"
 	definitions     = "#/$defs/"
 )
 
-// resolved is the schema itself.
 func (d *description) resolved(s schema) schema {
 	if reference, ok := s["$ref"].(string); ok {
 		return d.Components.Schemas[strings.TrimPrefix(reference, componentsOfAPI)]
@@ -156,8 +154,8 @@ func (d *description) resolved(s schema) schema {
 	return s
 }
 
-// complete is a schema with all that it refers to, so that it stands alone. The SDK would read any other type anew for
-// each of its servers, of which there is one a request.
+// complete returns a schema that includes everything it refers to. It returns *jsonschema.Schema because the SDK would
+// parse any other type again for each of its servers, one per request.
 func (d *description) complete(s schema) (*jsonschema.Schema, error) {
 	all := schema{}
 	moved, _ := d.moved(s, all).(schema)
@@ -172,7 +170,7 @@ func (d *description) complete(s schema) (*jsonschema.Schema, error) {
 	return &whole, json.Unmarshal(text, &whole)
 }
 
-// moved is a value of a schema whose references lead to definitions, which are collected.
+// moved rewrites references to point to definitions, and collects those in all.
 func (d *description) moved(value any, all schema) any {
 	switch value := value.(type) {
 	case schema:
@@ -184,7 +182,7 @@ func (d *description) moved(value any, all schema) any {
 			name := strings.TrimPrefix(reference, componentsOfAPI)
 			changed["$ref"] = definitions + name
 			if all[name] == nil {
-				all[name] = schema{} // before what it refers to
+				all[name] = schema{} // in case it refers to itself
 				all[name] = d.moved(d.Components.Schemas[name], all)
 			}
 		}

@@ -11,16 +11,14 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Resources are runs, and the histories of runs.
 const (
 	runResource     = "runlane://runs/{run}"
 	historyResource = "runlane://runs/{run}/events"
 )
 
-// maxHistory bounds the history that is read at once, in bytes: a model reads no more. The tool has pages.
+// maxHistory limits a history that is read at once, in bytes. The tool has pages.
 const maxHistory = 1 << 20
 
-// addResources adds the templates.
 func (c *caller) addResources(to *sdk.Server) {
 	to.AddResourceTemplate(&sdk.ResourceTemplate{
 		Name:        "run",
@@ -38,7 +36,7 @@ func (c *caller) addResources(to *sdk.Server) {
 	}, c.readHistory)
 }
 
-// runPath is the path of a resource's run at the API.
+// runPath converts a resource's URI to a path of the API.
 func runPath(uri string) (path string, ok bool) {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "runlane" || u.Host != "runs" {
@@ -99,7 +97,7 @@ func (c *caller) readHistory(ctx context.Context, r *sdk.ReadResourceRequest) (*
 	return contents(r.Params.URI, "application/x-ndjson", lines.Bytes()), nil
 }
 
-// read is an answer of the API, or its problem as an error.
+// read returns an answer of the API, or an error for a problem.
 func (c *caller) read(ctx context.Context, uri, path string, query url.Values) ([]byte, error) {
 	got, err := c.do(ctx, http.MethodGet, path, query, nil)
 	if err != nil {
@@ -114,10 +112,8 @@ func (c *caller) read(ctx context.Context, uri, path string, query url.Values) (
 	return got.body.Bytes(), nil
 }
 
-// problemError is a problem that the API answered.
 type problemError struct{ text string }
 
-// Error implements error.
 func (e *problemError) Error() string { return e.text }
 
 func contents(uri, media string, body []byte) *sdk.ReadResourceResult {

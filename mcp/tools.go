@@ -7,17 +7,17 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// tool is a line of the table: an operation of the API under the name that models see.
+// tool is an operation of the API under a name for models.
 type tool struct {
 	name      string
-	operation string // of openapi.json
-	text      string // beside what the operation says
-	writes    bool   // it is there where Options.Allow names it
-	ends      bool   // it may undo or end what was there
-	repeats   bool   // once more with the same arguments changes nothing more
+	operation string // operationId in openapi.json
+	text      string // added to the operation's description
+	writes    bool   // needs Options.Allow
+	ends      bool   // may end or undo something
+	repeats   bool   // idempotent with the same arguments
 }
 
-// tools are all there are. What they read and answer is the operation's.
+// tools lists all tools. The operations define their inputs and results.
 var tools = []tool{
 	{name: "find", operation: "listRuns"},
 	{name: "get", operation: "getRun"},
@@ -52,7 +52,7 @@ var tools = []tool{
 	{name: "answer", operation: "answerRun", writes: true, repeats: true},
 }
 
-// Writing are the names of the tools that change something, which Options.Allow may have.
+// Writing returns the names of tools that change something, for Options.Allow.
 func Writing() []string {
 	var names []string
 	for i := range tools {
@@ -63,13 +63,13 @@ func Writing() []string {
 	return names
 }
 
-// allowed refuses names of tools that are not there, or need no permission.
+// allowed refuses unknown tools, and tools that need no permission.
 func allowed(names []string) error {
 	for _, name := range names {
 		if !slices.Contains(Writing(), name) {
 			return &runlane.Error{
 				Code:    runlane.ErrConfigurationInvalid,
-				Message: "there is no tool " + clip(name) + " to be allowed",
+				Message: "there is no tool " + clip(name) + " to allow",
 				Hint:    "tools that change something are " + strings.Join(Writing(), ", "),
 			}
 		}
@@ -77,7 +77,6 @@ func allowed(names []string) error {
 	return nil
 }
 
-// clip bounds what is repeated of an argument.
 func clip(text string) string {
 	const most = 100
 	if len(text) > most {

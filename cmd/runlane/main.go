@@ -1,11 +1,11 @@
-// Command runlane is the command line of package cli for a file of SQLite or a deployment on AWS: it operates the runs
-// of any program and executes none itself. A program that defines tasks embeds the same commands with cli.Main.
+// Command runlane is the command line of package cli for a SQLite file or a deployment on AWS. It operates the runs of
+// any program and executes none itself. A program with tasks embeds the same commands with cli.Main.
 //
-// RUNLANE_LANE (--lane) chooses: sqlite:PATH for a file, aws: for a deployment, which is also what RUNLANE_TABLE alone
-// means. RUNLANE_ENV names the environment. On AWS, RUNLANE_QUEUES, RUNLANE_LIMITS and AWS's own variables are read,
-// too. Without RUNLANE_QUEUES the program reads, cancels and prunes there, and refuses commands that would wake a
-// worker. RUNLANE_KEYS, or RUNLANE_KEYS_FILE, has the keys of encrypted payloads; without keys, runs are shown without
-// payloads. RUNLANE_TOKEN_KEYS has the keys of answer tokens, for "runs answer".
+// RUNLANE_LANE (--lane) chooses: sqlite:PATH for a file, aws: for a deployment; RUNLANE_TABLE alone also means AWS.
+// RUNLANE_ENV names the environment. On AWS, RUNLANE_QUEUES, RUNLANE_LIMITS and AWS's own variables are read, too.
+// Without RUNLANE_QUEUES the program can read, cancel and prune, and refuses commands that would wake a worker.
+// RUNLANE_KEYS, or RUNLANE_KEYS_FILE, has the keys of encrypted payloads; without them payloads are not shown.
+// RUNLANE_TOKEN_KEYS has the keys of answer tokens, for "runs answer".
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 )
 
 func main() {
-	// What a person has to know is said by the commands; --verbose shows the rest.
+	// Commands report errors themselves; --verbose shows the log.
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
 	os.Exit(cli.Run(context.Background(), open, &cli.Options{
 		Project: true,

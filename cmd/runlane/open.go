@@ -23,10 +23,9 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane"
 )
 
-// limitsVariable tells a program without tasks how many runs each bound queue admits: core never guesses that.
+// limitsVariable sets the concurrency limit of queues for a program without tasks. Core never guesses it.
 const limitsVariable = "RUNLANE_LIMITS"
 
-// open opens a runtime without tasks on the lane that the environment names.
 func open(ctx context.Context) (*core.Runtime, error) {
 	queues, err := parseLimits(os.Getenv(limitsVariable))
 	if err != nil {
@@ -45,12 +44,12 @@ func open(ctx context.Context) (*core.Runtime, error) {
 		return nil, err
 	}
 	if _, alone := l.Transport.(unbound); alone {
-		queues = nil // core wants a binding for each queue that it is told of
+		queues = nil // core requires a binding for each queue in its options
 	}
 	return core.Open(ctx, l, &core.Options{Codec: codec, Queues: queues, TokenKeys: tokenKeys})
 }
 
-// onAWS is awslane's scheme, with lanes that cannot send wakeups where no queue is bound: most commands only read.
+// onAWS is awslane's scheme, but allows a lane without queues, which cannot send wakeups: most commands only read.
 var onAWS = lane.Scheme{Name: awslane.Scheme.Name, Form: awslane.Scheme.Form, Open: openAWS}
 
 func openAWS(ctx context.Context, table string) (*lane.Lane, error) {
@@ -63,7 +62,7 @@ func openAWS(ctx context.Context, table string) (*lane.Lane, error) {
 	}
 	environment := runlane.Environment(os.Getenv(awslane.EnvironmentVariable))
 	if err := environment.Validate(); err != nil {
-		return nil, invalid("--env is no environment name", "use printable text without ':'", err)
+		return nil, invalid("--env is not a valid name of an environment", "use printable text without ':'", err)
 	}
 	cfg, err := loadConfig(ctx)
 	if err != nil {
@@ -85,8 +84,8 @@ func openAWS(ctx context.Context, table string) (*lane.Lane, error) {
 	})
 }
 
-// loadConfig reads AWS's variables and files. It asks for credentials at once: later, their absence would seem to be an
-// outage.
+// loadConfig reads AWS's variables and files. It retrieves credentials at once, since missing ones would later look
+// like an outage.
 func loadConfig(ctx context.Context) (aws.Config, error) {
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
@@ -115,7 +114,6 @@ func loadConfig(ctx context.Context) (aws.Config, error) {
 	return cfg, nil
 }
 
-// parseLimits reads "name=number" pairs with commas between them.
 func parseLimits(text string) ([]runlane.Queue, error) {
 	var queues []runlane.Queue
 	for pair := range strings.SplitSeq(text, ",") {
@@ -126,14 +124,14 @@ func parseLimits(text string) ([]runlane.Queue, error) {
 		limit, err := strconv.Atoi(strings.TrimSpace(number))
 		if err != nil || limit < 0 {
 			return nil, invalid(
-				fmt.Sprintf("%s: %q is no queue with its limit", limitsVariable, pair),
+				fmt.Sprintf("%s: %q is not name=number", limitsVariable, pair),
 				"write name=number, with 0 for no limit",
 				nil,
 			)
 		}
 		queue := runlane.Queue{Name: runlane.QueueName(strings.TrimSpace(name)), Concurrency: limit}
 		if err := queue.Validate(); err != nil {
-			return nil, invalid(fmt.Sprintf("%s: %q is no queue with its limit", limitsVariable, pair),
+			return nil, invalid(fmt.Sprintf("%s: %q is not a valid queue with its limit", limitsVariable, pair),
 				fmt.Sprintf("name a queue, and a limit up to %d", runlane.MaxQueueConcurrency), err)
 		}
 		if slices.ContainsFunc(queues, func(q runlane.Queue) bool { return q.Name == queue.Name }) {
@@ -148,19 +146,18 @@ func parseLimits(text string) ([]runlane.Queue, error) {
 	return queues, nil
 }
 
-// unbound is a transport without queues. Core refuses commands that need a queue before anything is written; a wakeup
-// that is a side effect stays in the outbox, for a publisher with queues.
+// unbound is a transport without queues. Core refuses commands that need a queue before it writes anything. A wakeup
+// that is only a side effect stays in the outbox for a publisher with queues.
 type unbound struct{ lane.UnimplementedTransport }
 
-// Capabilities promises durability: no wakeup is accepted, so none is lost.
+// Capabilities promises durability: it accepts no wakeup, so it loses none.
 func (unbound) Capabilities() lane.TransportCapabilities {
 	return lane.TransportCapabilities{DurableDelivery: true}
 }
 
-// Queues has none.
 func (unbound) Queues() []runlane.QueueName { return []runlane.QueueName{} }
 
-// PublishWakeups accepts none, and blames no wakeup for it.
+// PublishWakeups refuses all wakeups, with a failure that is not the wakeup's fault.
 func (unbound) PublishWakeups(_ context.Context, c *lane.PublishCommand) ([]lane.PublishOutcome, error) {
 	outcomes := make([]lane.PublishOutcome, len(c.Attempts))
 	for i := range outcomes {

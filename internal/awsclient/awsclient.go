@@ -1,4 +1,4 @@
-// Package awsclient has what every client of AWS here needs.
+// Package awsclient has a fix that every client of AWS here needs.
 package awsclient
 
 import (
@@ -8,15 +8,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// Keep is the client with connections that are kept. When net/http has sent a body it asks the body for more, and the
-// SDK closes the body as soon as the head of an answer is there. Where the answer comes first, as on a busy machine, a
-// body that writes itself (io.WriterTo) answers io.EOF. net/http takes that for a failed request: it closes the
-// connection, and what of the answer was not read is lost. A body that is only read ends well.
+// Keep returns a client that keeps its connections. The SDK closes a request's body once the head of the answer
+// arrives, while net/http may still ask it for more. A body with io.WriterTo then returns io.EOF, which net/http takes
+// for a failed request: it closes the connection and loses the rest of the answer. A plain io.Reader ends well.
 func Keep(client aws.HTTPClient) aws.HTTPClient { return keeping{client} }
 
 type keeping struct{ below aws.HTTPClient }
 
-// Do implements aws.HTTPClient.
 func (c keeping) Do(r *http.Request) (*http.Response, error) {
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = onlyRead{r.Body}
@@ -24,5 +22,5 @@ func (c keeping) Do(r *http.Request) (*http.Response, error) {
 	return c.below.Do(r)
 }
 
-// onlyRead hides what else a body can do.
+// onlyRead hides the body's other methods.
 type onlyRead struct{ io.ReadCloser }

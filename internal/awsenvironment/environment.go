@@ -1,7 +1,6 @@
-// Package awsenvironment makes the configuration of AWS's clients from variables alone: keys, region, endpoints and
-// retries, which is what Lambda sets. Functions are built with it and without files, profiles, single sign-on and
-// roles, whose code is a tenth of a program and delays each cold start (docs/internals/design.md, Modules and deployment). A test holds it
-// equal to the SDK's own, config.LoadDefaultConfig.
+// Package awsenvironment builds the configuration of AWS's clients only from variables, which is what Lambda sets.
+// Support for files, profiles, single sign-on and roles is a tenth of a program and delays each cold start
+// (docs/internals/design.md, Modules and deployment). A test compares it with the SDK's config.LoadDefaultConfig.
 package awsenvironment
 
 import (
@@ -15,13 +14,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// unread are variables that change what the SDK's own configuration makes, and that Config does not know.
+// unread are variables that the SDK's configuration uses and Config does not support.
 var unread = []string{
 	"AWS_ACCOUNT_ID_ENDPOINT_MODE", "AWS_CA_BUNDLE", "AWS_DEFAULTS_MODE", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
 	"AWS_PROFILE",
 }
 
-// Config reads the variables. One that would need more than they tell is an error that names it.
+// Config reads the variables. An unsupported variable is an error that names it.
 func Config() (aws.Config, error) {
 	for _, name := range unread {
 		if os.Getenv(name) != "" {
@@ -79,16 +78,14 @@ func firstSet(names ...string) string {
 	return ""
 }
 
-// endpointVariables answers the questions that the SDK's clients ask their configuration.
+// endpointVariables implements the interfaces through which the SDK's clients ask for endpoints.
 type endpointVariables struct{}
 
-// GetServiceBaseEndpoint reads the endpoint of one service.
 func (endpointVariables) GetServiceBaseEndpoint(_ context.Context, service string) (url string, found bool, err error) {
 	url = os.Getenv("AWS_ENDPOINT_URL_" + strings.ReplaceAll(strings.ToUpper(service), " ", "_"))
 	return url, url != "", nil
 }
 
-// GetUseFIPSEndpoint reads AWS_USE_FIPS_ENDPOINT.
 func (endpointVariables) GetUseFIPSEndpoint(context.Context) (state aws.FIPSEndpointState, found bool, err error) {
 	yes, found, err := flagVariable("AWS_USE_FIPS_ENDPOINT")
 	if yes {
@@ -97,7 +94,6 @@ func (endpointVariables) GetUseFIPSEndpoint(context.Context) (state aws.FIPSEndp
 	return aws.FIPSEndpointStateDisabled, found, err
 }
 
-// GetUseDualStackEndpoint reads AWS_USE_DUALSTACK_ENDPOINT.
 func (endpointVariables) GetUseDualStackEndpoint(
 	context.Context,
 ) (state aws.DualStackEndpointState, found bool, err error) {

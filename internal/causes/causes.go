@@ -1,4 +1,4 @@
-// Package causes tells what an error's message leaves out.
+// Package causes returns what an error's message leaves out.
 package causes
 
 import (
@@ -7,9 +7,9 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Untold is the part of the causes that the message does not already contain, one text for each cause.
+// Untold returns the texts of causes that the message does not contain, one for each cause.
 func Untold(message string, cause error) []string {
-	switch e := cause.(type) { //nolint:errorlint // an error that wraps others says more than they do
+	switch e := cause.(type) { //nolint:errorlint // the wrapping error says more than those it wraps
 	case nil:
 		return nil
 	case *runlane.Error:

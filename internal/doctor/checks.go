@@ -13,14 +13,14 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// overdue is how long due work may wait before doctor says so.
+// overdue is how long due work may wait before doctor warns.
 const overdue = 5 * time.Minute
 
-// unusedID is an id that no run, task or schedule has.
+// unusedID returns an ID that no run, task or schedule has.
 func unusedID() string { return "doctor-" + strings.ToLower(rand.Text()) }
 
-// Standard are the checks of a runtime that are over in seconds. With publish each queue is sent a wakeup for a run
-// that does not exist, which workers ignore.
+// Standard returns the checks that take seconds. With publish each queue gets a wakeup for a run that does not exist,
+// which workers ignore.
 func Standard(rt *core.Runtime, publish bool) []Check {
 	checks := []Check{
 		{Name: "durability", Run: checkDurability},
@@ -63,7 +63,7 @@ func checkDurability(_ context.Context, rt *core.Runtime) (string, error) {
 	return "runs survive the loss of any process", nil
 }
 
-// checkReading tries a list, an exact read and a key's owner.
+// checkReading tries a list, an exact read and a lookup by key.
 func checkReading(ctx context.Context, rt *core.Runtime) (string, error) {
 	if _, err := rt.Runs().List(ctx, &core.ListOptions{Limit: 1}); err != nil {
 		return "", err
@@ -83,8 +83,8 @@ func checkReading(ctx context.Context, rt *core.Runtime) (string, error) {
 	return "runs, lists and owners of keys can be read", nil
 }
 
-// checkWriting tries writes whose conditions cannot hold: they need the same permissions as other writes, and write
-// nothing. A storage that keeps its state on a disk makes a commit that changes nothing, too.
+// checkWriting tries writes with conditions that cannot hold: they need the usual permissions but write nothing. A
+// storage on a disk also makes a commit that changes nothing.
 func checkWriting(ctx context.Context, rt *core.Runtime) (string, error) {
 	storage, id, at := rt.Lane().Storage, runlane.RunID(unusedID()), time.Unix(0, 0)
 	_, err := storage.AppendRunEvents(ctx, &lane.AppendCommand{Transition: lane.Transition{
@@ -127,7 +127,7 @@ func checkWriting(ctx context.Context, rt *core.Runtime) (string, error) {
 	return "writes are allowed; nothing was written", nil
 }
 
-// unexpected is the error for a call that should have found nothing.
+// unexpected is the error for a call that should have failed.
 func unexpected(err error, doing string) error {
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func unexpected(err error, doing string) error {
 }
 
 func checkQueues(ctx context.Context, rt *core.Runtime) (string, error) {
-	states, _ := queuesInUse(ctx, rt) // tasks that cannot be read are told by checkWaiting
+	states, _ := queuesInUse(ctx, rt) // checkWaiting reports the error
 	bound := 0
 	var unbound *Warning
 	for _, state := range states {
@@ -172,7 +172,7 @@ func checkQueues(ctx context.Context, rt *core.Runtime) (string, error) {
 	return count(bound, "queue answers", "queues answer"), nil
 }
 
-// checkTimeouts compares the tasks with what the functions take that their queues are made for.
+// checkTimeouts compares tasks' timeouts with the time limits of the functions of their queues.
 func checkTimeouts(ctx context.Context, rt *core.Runtime, reader invocationReader) (string, error) {
 	tasks, err := rt.Tasks().List(ctx)
 	if err != nil {
@@ -196,8 +196,8 @@ func checkTimeouts(ctx context.Context, rt *core.Runtime, reader invocationReade
 		if longest := core.LongestTimeout(invocation); invocation > 0 && task.Timeout > longest {
 			return "", &Warning{
 				Message: fmt.Sprintf(
-					"task %q has a timeout of %s, and the functions that queue %q is made for take %s, of which a "+
-						"handler has %s",
+					"task %q has a timeout of %s, and the functions of queue %q have %s, of which a "+
+						"handler may use %s",
 					task.ID,
 					runlane.FormatDuration(task.Timeout),
 					queue,
@@ -211,7 +211,6 @@ func checkTimeouts(ctx context.Context, rt *core.Runtime, reader invocationReade
 	return "no task's timeout is too long for its queue's functions", nil
 }
 
-// longerFunction is what to do about a timeout that is too long for a function.
 func longerFunction(queue runlane.QueueName, timeout time.Duration) string {
 	fix := "shorten the timeout, or lengthen the function's (BridgeTimeout, or the added function's parameter): it " +
 		"refuses to work; "
@@ -226,7 +225,7 @@ func longerFunction(queue runlane.QueueName, timeout time.Duration) string {
 	return fix + "a long-lived worker may execute it"
 }
 
-// checkIndexes looks whether what lists and ticks read is there, also while it is changed.
+// checkIndexes checks that the indexes for lists and ticks can be read, even during a change.
 func checkIndexes(ctx context.Context, reader indexReader) (string, error) {
 	states, err := reader.Indexes(ctx)
 	if err != nil {
@@ -285,7 +284,7 @@ func checkWaiting(ctx context.Context, rt *core.Runtime) (string, error) {
 	return fmt.Sprintf("%d due, none for longer than %s", waiting, runlane.FormatDuration(overdue)), nil
 }
 
-// whyWaiting explains a run. It is "" where that cannot be read.
+// whyWaiting explains a run, or returns "" if it cannot be read.
 func whyWaiting(ctx context.Context, rt *core.Runtime, id runlane.RunID) string {
 	why, err := rt.Runs().Explain(ctx, id)
 	if err != nil {
@@ -315,7 +314,7 @@ func checkDeadLetters(ctx context.Context, rt *core.Runtime) (string, error) {
 	return "none", nil
 }
 
-// checkSchedules names the schedules whose marks a wrong clock has set.
+// checkSchedules reports schedules with marks that a wrong clock has set.
 func checkSchedules(ctx context.Context, rt *core.Runtime) (string, error) {
 	kept := 0
 	var doubted []string
@@ -340,7 +339,7 @@ func checkSchedules(ctx context.Context, rt *core.Runtime) (string, error) {
 
 func checkPublishing(ctx context.Context, rt *core.Runtime) (string, error) {
 	sent := 0
-	states, _ := queuesInUse(ctx, rt) // tasks that cannot be read are told by checkWaiting
+	states, _ := queuesInUse(ctx, rt) // checkWaiting reports the error
 	for _, state := range states {
 		if !state.Bound {
 			continue

@@ -25,7 +25,7 @@ func TestTimeoutBeyondTheQueuesFunctions_IsNamedWithBothNumbers(t *testing.T) {
 	t.Parallel()
 	for timeout, want := range map[time.Duration]string{
 		56 * time.Second: "",
-		2 * time.Minute:  `task "report" has a timeout of 2m, and the functions that queue "default" is made for take 1m, of which a handler has 56s`,
+		2 * time.Minute:  `task "report" has a timeout of 2m, and the functions of queue "default" have 1m, of which a handler may use 56s`,
 	} {
 		transport := forFunctions{memlane.NewTransport(&memlane.TransportOptions{Queues: []runlane.QueueName{"default"}})}
 		l, err := lane.New(memlane.NewStorage(nil), transport, nil)

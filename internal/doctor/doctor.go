@@ -15,35 +15,30 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Check is one check.
 type Check struct {
-	// Name says what is tried, in a few words.
 	Name string
-	// Run returns a text about what is fine, or the finding as an error: its message says what is wrong and its hint
-	// how to correct it. It writes nothing and ends with the context.
+	// Run returns a text if all is well, or an error with the problem as its message and the fix as its hint. It writes
+	// nothing and ends with the context.
 	Run func(ctx context.Context, rt *core.Runtime) (detail string, err error)
 }
 
-// Warning is a finding that prevents nothing from working.
+// Warning is a problem that does not prevent anything from working.
 type Warning struct{ Message, Fix string }
 
-// Error implements error.
 func (w *Warning) Error() string { return w.Message }
 
-// Statuses of a finding.
 const (
 	OK      = "ok"
 	Warned  = "warning"
 	Failing = "failed"
 )
 
-// CheckTime bounds each check except those of every run.
+// CheckTime limits each check, except of every run.
 const CheckTime = 20 * time.Second
 
-// sampled is how many histories are projected again where it is not said.
+// sampled is the default number of histories to check.
 const sampled = 20
 
-// FindingOf is what a check has found.
 func FindingOf(check, detail string, err error) shown.Finding {
 	if mild, ok := errors.AsType[*Warning](err); ok {
 		return shown.Finding{Check: check, Status: Warned, Detail: mild.Message, Fix: mild.Fix}
@@ -60,8 +55,7 @@ func FindingOf(check, detail string, err error) shown.Finding {
 	return f
 }
 
-// Look makes all checks of a runtime, those of runs with a sample, in the order in which the command line shows them.
-// The error is that of ctx.
+// Look runs all checks, on runs by a sample, in the order of the command line. It only returns the error of ctx.
 func Look(ctx context.Context, rt *core.Runtime) (findings []shown.Finding, err error) {
 	try := func(checks []Check) error {
 		for _, check := range checks {
@@ -92,8 +86,8 @@ func Look(ctx context.Context, rt *core.Runtime) (findings []shown.Finding, err 
 	return findings, nil
 }
 
-// Examine is what the storage finds about the place where it keeps its state, which may take long. A storage that does
-// not look finds nothing.
+// Examine returns the storage's findings about the place of its state, which may take long. It returns none if the
+// storage cannot examine it.
 func Examine(ctx context.Context, rt *core.Runtime) (findings []shown.Finding, err error) {
 	examiner, ok := lane.As[stateExaminer](rt.Lane().Storage)
 	if !ok {
@@ -116,10 +110,10 @@ func Examine(ctx context.Context, rt *core.Runtime) (findings []shown.Finding, e
 	return findings, nil
 }
 
-// FunctionTimeouts are the seconds that the template has a visibility timeout for.
+// FunctionTimeouts are the timeouts in seconds for which the template has a visibility timeout.
 var FunctionTimeouts = []int{30, 60, 120, 300, 600, 900}
 
-// queuesInUse are the queues in use, or with an error those that are known without a request.
+// queuesInUse returns the queues in use; with an error, those known without a request.
 func queuesInUse(ctx context.Context, rt *core.Runtime) ([]core.QueueState, error) {
 	states, err := rt.Queues().InUse(ctx)
 	if err != nil {

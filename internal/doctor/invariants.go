@@ -12,12 +12,12 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Invariants are the checks that read runs: of a sample, or with all of every one, which may take hours. told is called
-// with the number of pages that were read, now and then.
-func Invariants(sample int, all bool, told func(pages int)) []Check {
+// Invariants returns the checks that read runs: a sample, or with all every run, which may take hours. It calls progress
+// now and then with the number of pages.
+func Invariants(sample int, all bool, progress func(pages int)) []Check {
 	return []Check{
 		{Name: "invariants of the storage", Run: func(ctx context.Context, rt *core.Runtime) (string, error) {
-			return checkInvariants(ctx, rt, all, told)
+			return checkInvariants(ctx, rt, all, progress)
 		}},
 		{Name: "histories", Run: func(ctx context.Context, rt *core.Runtime) (string, error) {
 			return checkHistories(ctx, rt, sample, all)
@@ -25,8 +25,9 @@ func Invariants(sample int, all bool, told func(pages int)) []Check {
 	}
 }
 
-// checkInvariants runs the storage's own checker. It may report a false alarm while runs change, so it runs twice.
-func checkInvariants(ctx context.Context, rt *core.Runtime, all bool, told func(pages int)) (string, error) {
+// checkInvariants runs the storage's checker. A changing run may cause a false alarm, so it checks a failing page
+// twice.
+func checkInvariants(ctx context.Context, rt *core.Runtime, all bool, progress func(pages int)) (string, error) {
 	storage := rt.Lane().Storage
 	q := lane.PageQuery{Environment: rt.Environment(), Limit: runlane.MaxPageLimit}
 	for pages := 1; ; pages++ {
@@ -63,12 +64,12 @@ func checkInvariants(ctx context.Context, rt *core.Runtime, all bool, told func(
 			return "all hold in a sample; --all checks everything", nil
 		}
 		if pages%100 == 0 {
-			told(pages)
+			progress(pages)
 		}
 	}
 }
 
-// checkHistories folds the histories of runs again: they have to add up to the runs.
+// checkHistories projects the events of runs again and compares the result with the runs.
 func checkHistories(ctx context.Context, rt *core.Runtime, sample int, all bool) (string, error) {
 	checked := 0
 	options := &core.ListOptions{Limit: max(1, min(sample, runlane.MaxPageLimit))}
@@ -91,7 +92,7 @@ func checkHistories(ctx context.Context, rt *core.Runtime, sample int, all bool)
 }
 
 func checkHistory(ctx context.Context, rt *core.Runtime, id runlane.RunID) error {
-	const tries = 3 // a run may move on between the two reads
+	const tries = 3 // a run may change between the two reads
 	for range tries {
 		run, err := rt.Runs().Get(ctx, id)
 		if errors.Is(err, runlane.ErrRunNotFound) {
@@ -125,7 +126,7 @@ func checkHistory(ctx context.Context, rt *core.Runtime, id runlane.RunID) error
 	return nil // it keeps changing, so it is in use
 }
 
-// sameRun compares runs as JSON, and bodies byte by byte. How a codec stores the bodies is not part of the history.
+// sameRun compares runs as JSON, and bodies byte by byte. It ignores Sealed, which is not part of the history.
 func sameRun(a, b *runlane.Run) bool {
 	bare := *b
 	bare.Sealed = a.Sealed

@@ -1,30 +1,28 @@
-// Package host carries what a program that calls an application's opener gives to the runtime and the lane that the
-// opener makes: such a program, package functions or the command line, does not see the opener's options. Applications
-// set core.Options.Metrics, core.Options.Tasks and awslane.Options.Throttled.
+// Package host passes values of a host program, such as package functions or the command line, to the runtime and lane
+// of an application's opener, whose options it cannot change. Applications use core.Options.Metrics, core.Options.Tasks
+// and awslane.Options.Throttled.
 package host
 
 import "context"
 
-// Host is what the program gives.
 type Host struct {
-	// Metrics is a core.Metrics, which this package cannot name. The runtime uses it besides its own.
+	// Metrics is a core.Metrics, which this package cannot import. It is used in addition to the runtime's own.
 	Metrics any
-	// Tasks is a []core.ClientTask, which this package cannot name either. The runtime has them besides its own.
+	// Tasks is a []core.ClientTask, added to the runtime's own.
 	Tasks any
-	// Handlers are more handlers: a []runlane.Handler. The runtime has them besides its own.
+	// Handlers is a []runlane.Handler, added to the runtime's own.
 	Handlers any
-	// Throttled is called for each attempt of a request that AWS throttled. nil: nothing is.
+	// Throttled is called for each request attempt that AWS throttled. nil is allowed.
 	Throttled func()
 }
 
 type key struct{}
 
-// With makes what is opened under the context use what the host gives.
+// With returns a context in which an opener uses the host's values.
 func With(ctx context.Context, host Host) context.Context {
 	return context.WithValue(ctx, key{}, host)
 }
 
-// Of is the host of the context; the zero value outside one.
 func Of(ctx context.Context) Host {
 	host, _ := ctx.Value(key{}).(Host)
 	return host

@@ -7,7 +7,6 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// FlowChange is what an operation did to a flow.
 type FlowChange struct {
 	Flow    runlane.FlowID     `json:"flowId"`
 	Status  runlane.FlowStatus `json:"status"`
@@ -16,7 +15,7 @@ type FlowChange struct {
 	Dry     bool               `json:"dryRun,omitempty"`
 }
 
-// FlowChangeOf shows a flow after a change. renewed are the nodes of a retry.
+// FlowChangeOf shows a flow after a change. renewed are the nodes with new runs of a retry.
 func FlowChangeOf(state *runlane.FlowState, renewed []string) *FlowChange {
 	seen := &FlowChange{Flow: state.ID, Status: state.Status, Renewed: renewed}
 	for i := range state.Nodes {
@@ -27,10 +26,9 @@ func FlowChangeOf(state *runlane.FlowState, renewed []string) *FlowChange {
 	return seen
 }
 
-// OpenNode reports a node whose run is there and has not ended.
 func OpenNode(n *runlane.NodeState) bool { return n.Status != "" && !n.Status.Terminal() }
 
-// FlowStatuses reads statuses of flows with commas between. unknown is one that is none, nil where there is no such.
+// FlowStatuses reads statuses of flows separated by commas. unknown is the first unknown word, or nil.
 func FlowStatuses(text string) (found []runlane.FlowStatus, unknown *string) {
 	for word := range strings.SplitSeq(text, ",") {
 		word = strings.TrimSpace(word)
@@ -45,7 +43,6 @@ func FlowStatuses(text string) (found []runlane.FlowStatus, unknown *string) {
 	return found, nil
 }
 
-// FlowStatusWords are the statuses of flows.
 func FlowStatusWords() []string {
 	var words []string
 	for _, status := range runlane.FlowStatuses() {

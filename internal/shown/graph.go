@@ -8,7 +8,8 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// Depths are the lengths of the longest ways to the nodes of a flow. A flow has no cycle; one that is damaged may have.
+// Depths returns the length of the longest path to each node of a flow. It terminates even on a damaged flow with a
+// cycle.
 func Depths(state *runlane.FlowState) map[string]int {
 	after := make(map[string][]string, len(state.Nodes))
 	for i := range state.Nodes {
@@ -34,7 +35,7 @@ func Depths(state *runlane.FlowState) map[string]int {
 	return depth
 }
 
-// After says what a node goes after, and on which condition: "build, test if failed".
+// After describes a node's predecessors and condition: "build, test if failed".
 func After(n *runlane.NodeState) string {
 	after := strings.Join(n.After, ", ")
 	if n.If != "" && n.If != runlane.IfSucceeded && after != "" {
@@ -43,7 +44,7 @@ func After(n *runlane.NodeState) string {
 	return after
 }
 
-// More says what a call has beside the runs of it that are shown: "… 950 more: 938 succeeded, 12 failed".
+// More describes the runs of a call that are not shown: "… 950 more: 938 succeeded, 12 failed".
 func More(call *core.CallTree) string {
 	more := call.Count - len(call.Runs)
 	if more == 0 {

@@ -1,5 +1,4 @@
-// Package shown has the objects of the JSON contract, docs/json.md, for all that write them: the command line and the
-// server.
+// Package shown defines the objects of the JSON contract, docs/json.md, for the command line and the server.
 package shown
 
 import (
@@ -17,7 +16,7 @@ import (
 // is added.
 const Version = 1
 
-// Object is one object of the contract: the fields of value behind the version and the kind.
+// Object encodes one object of the contract: version, kind, and the fields of value.
 func Object(kind string, value any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -37,20 +36,19 @@ func Object(kind string, value any) ([]byte, error) {
 	return append(line, fields[1:]...), nil
 }
 
-// Run is a run without what only its owner may know.
+// Run returns a copy of the run without its lease token, which only the lease's owner may know.
 func Run(run *runlane.Run) *runlane.Run {
 	seen := *run
 	seen.Lease.Token = ""
 	return &seen
 }
 
-// Event is an event without what only the run's owner may know, and its place in the history.
+// Event is an event with its cursor, without the lease token.
 type Event struct {
 	record runlane.EventRecord
 	cursor runlane.Cursor
 }
 
-// EventOf shows an event.
 func EventOf(record *runlane.EventRecord) Event {
 	seen := *record
 	switch body := record.Body.(type) {
@@ -58,7 +56,7 @@ func EventOf(record *runlane.EventRecord) Event {
 		seen.Body = &runlane.RunLeaseClaimed{Lease: withoutToken(body.Lease)}
 	case *runlane.RunLeaseHeartbeat:
 		seen.Body = &runlane.RunLeaseHeartbeat{Lease: withoutToken(body.Lease)}
-	default: // the others hold no token
+	default: // the others have no token
 	}
 	return Event{record: seen, cursor: core.EventCursor(record)}
 }
@@ -77,9 +75,8 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return append(fmt.Appendf(nil, `{"cursor":%q,`, string(e.cursor)), text[1:]...), nil
 }
 
-// Triggered is the outcome of a trigger.
 type Triggered struct {
-	Line    int                    `json:"line,omitempty"` // of a batch
+	Line    int                    `json:"line,omitempty"` // in a batch
 	Run     runlane.RunID          `json:"runId"`
 	Task    runlane.TaskID         `json:"taskId"`
 	Status  runlane.Status         `json:"status"`
@@ -87,7 +84,7 @@ type Triggered struct {
 	Differs bool                   `json:"payloadDiffers,omitempty"`
 }
 
-// TriggeredOf shows the result of a trigger. line is that of a batch, or 0.
+// TriggeredOf shows the result of a trigger. line is its line in a batch, or 0.
 func TriggeredOf(result *runlane.TriggerResult, line int) *Triggered {
 	return &Triggered{
 		Line:    line,
@@ -99,7 +96,6 @@ func TriggeredOf(result *runlane.TriggerResult, line int) *Triggered {
 	}
 }
 
-// Batch is the end of a batch of triggers.
 type Batch struct {
 	Batch    string `json:"batchId"`
 	Created  int    `json:"created"`
@@ -107,7 +103,6 @@ type Batch struct {
 	Failed   int    `json:"failed"`
 }
 
-// Count adds the outcome of one item.
 func (b *Batch) Count(outcome runlane.TriggerOutcome) {
 	if outcome == runlane.TriggerCreated {
 		b.Created++
@@ -116,18 +111,17 @@ func (b *Batch) Count(outcome runlane.TriggerOutcome) {
 	}
 }
 
-// Change is what an operation did to one run.
 type Change struct {
 	Run     runlane.RunID          `json:"runId"`
-	Made    runlane.RunID          `json:"madeRunId,omitempty"` // of a retry or a rerun
-	Outcome runlane.TriggerOutcome `json:"outcome,omitempty"`   // whether this call made it
+	Made    runlane.RunID          `json:"madeRunId,omitempty"` // the new run of a retry or rerun
+	Outcome runlane.TriggerOutcome `json:"outcome,omitempty"`   // whether this call created it
 	Now     runlane.Status         `json:"status,omitempty"`
 	Dry     bool                   `json:"dryRun,omitempty"`
-	// Existing, of a signal: it was there already.
+	// Existing reports that a signal existed already.
 	Existing bool `json:"existing,omitempty"`
 }
 
-// Bulk counts what an operation did to many runs.
+// Bulk counts the results of an operation on many runs.
 type Bulk struct {
 	Verb    string         `json:"verb"`
 	DryRun  bool           `json:"dryRun"`
@@ -139,18 +133,15 @@ type Bulk struct {
 	Next    runlane.Cursor `json:"next,omitempty"`
 }
 
-// Page ends a list that goes on.
 type Page struct {
 	Next runlane.Cursor `json:"next"`
 }
 
-// Fire is one time of a schedule.
 type Fire struct {
 	ID runlane.ScheduleID `json:"scheduleId"`
 	At time.Time          `json:"fireTime"`
 }
 
-// KeyReset is an idempotency key that is free again.
 type KeyReset struct {
 	Task runlane.TaskID `json:"taskId"`
 	Key  string         `json:"idempotencyKey"`

@@ -9,7 +9,6 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// Finding is the result of one check of doctor.
 type Finding struct {
 	Check  string `json:"check"`
 	Status string `json:"status"` // ok, warning or failed
@@ -19,7 +18,6 @@ type Finding struct {
 	Fix    string `json:"fix,omitempty"`
 }
 
-// Queue is a queue. Its policy type has no tags.
 type Queue struct {
 	Name            runlane.QueueName `json:"queue"`
 	Concurrency     int               `json:"concurrency"`
@@ -31,7 +29,6 @@ type Queue struct {
 	Ordered         bool              `json:"ordered,omitempty"`
 }
 
-// QueueOf shows a queue.
 func QueueOf(state *core.QueueState) Queue {
 	return Queue{
 		Name:            state.Queue.Name,
@@ -45,7 +42,6 @@ func QueueOf(state *core.QueueState) Queue {
 	}
 }
 
-// Stats are the counts of a queue.
 type Stats struct {
 	Queue
 	At            time.Time       `json:"at"`
@@ -63,8 +59,8 @@ type Stats struct {
 	InFlight      int             `json:"inFlight"`
 }
 
-// KnownQueue judges the stats of a queue that someone named: one that is not among those in use, and has nothing, is
-// runlane.ErrQueueNotFound. Of one that is, the state is that of the list, which knows what other programs have stored.
+// KnownQueue checks the stats of a queue that a caller named: runlane.ErrQueueNotFound if it is neither in use nor has
+// runs. It takes the state from inUse, which includes what other programs have stored.
 func KnownQueue(stats *core.QueueStats, inUse []core.QueueState) error {
 	for i := range inUse {
 		if inUse[i].Queue.Name == stats.Queue.Name {
@@ -82,7 +78,6 @@ func KnownQueue(stats *core.QueueStats, inUse []core.QueueState) error {
 	}
 }
 
-// StatsOf shows the counts of a queue.
 func StatsOf(stats *core.QueueStats) *Stats {
 	return &Stats{
 		Queue:         QueueOf(&stats.QueueState),
@@ -102,7 +97,6 @@ func StatsOf(stats *core.QueueStats) *Stats {
 	}
 }
 
-// Task is a task.
 type Task struct {
 	ID              runlane.TaskID    `json:"taskId"`
 	Queue           runlane.QueueName `json:"queue"`
@@ -118,13 +112,12 @@ type Task struct {
 	Known           bool              `json:"known"`
 	SeenAt          time.Time         `json:"seenAt,omitzero"`
 	Gone            bool              `json:"gone,omitempty"`
-	Schema          json.RawMessage   `json:"schema,omitempty"` // of one task alone, not in lists
+	Schema          json.RawMessage   `json:"schema,omitempty"` // not in lists
 }
 
-// WhileActive is how an idempotency TTL of runlane.WhileActive reads.
+// WhileActive is the text for an idempotency TTL of runlane.WhileActive.
 const WhileActive = "while-active"
 
-// TaskOf shows a task as it is at an instant.
 func TaskOf(task *core.TaskState, now time.Time) *Task {
 	ttl := WhileActive
 	if task.IdempotencyTTL != runlane.WhileActive {
@@ -148,7 +141,7 @@ func TaskOf(task *core.TaskState, now time.Time) *Task {
 	}
 }
 
-// Duration is "" for none.
+// Duration formats a duration; 0 or less is "".
 func Duration(d time.Duration) string {
 	if d <= 0 {
 		return ""
@@ -156,7 +149,7 @@ func Duration(d time.Duration) string {
 	return runlane.FormatDuration(d)
 }
 
-// KeyNames are the kinds of keys as flags and JSON call them.
+// KeyNames returns the kinds of keys, as named in flags and JSON.
 func KeyNames(keys runlane.TaskKeys) []string {
 	names := []string{}
 	for _, key := range []struct {
@@ -170,13 +163,11 @@ func KeyNames(keys runlane.TaskKeys) []string {
 	return names
 }
 
-// Tick is one round of maintenance.
 type Tick struct {
 	Stages []Stage `json:"stages"`
 	More   bool    `json:"more"`
 }
 
-// Stage is one stage of a tick.
 type Stage struct {
 	Name    string `json:"name"`
 	Done    int    `json:"done"`
@@ -185,7 +176,6 @@ type Stage struct {
 	More    bool   `json:"more"`
 }
 
-// TickOf shows a tick, with its stages in their order.
 func TickOf(result *core.TickResult) *Tick {
 	seen := &Tick{More: result.More}
 	for _, one := range []struct {

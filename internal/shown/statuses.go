@@ -7,7 +7,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// StatusWords are what [Statuses] takes.
+// StatusWords returns the words that [Statuses] accepts.
 func StatusWords() []string {
 	known := []string{"active", "finished"}
 	for _, status := range runlane.Statuses() {
@@ -16,8 +16,8 @@ func StatusWords() []string {
 	return known
 }
 
-// Statuses reads statuses with commas between them. "active" and "finished" stand for all statuses of their kind.
-// unknown is the first word that is none of [StatusWords].
+// Statuses reads statuses separated by commas. "active" and "finished" stand for several. unknown is the first word
+// that is not in [StatusWords], or nil.
 func Statuses(text string) (found []runlane.Status, unknown *string) {
 	for word := range strings.SplitSeq(text, ",") {
 		word = strings.TrimSpace(word)

@@ -7,7 +7,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// Tree is a run as lists show it, with what it called.
+// Tree is a run's summary with its calls.
 type Tree struct {
 	runlane.RunSummary
 
@@ -15,7 +15,6 @@ type Tree struct {
 	Calls   []Called         `json:"calls,omitempty"`
 }
 
-// Called is a call of a run.
 type Called struct {
 	Name     string                 `json:"name"`
 	TaskID   runlane.TaskID         `json:"taskId"`
@@ -26,7 +25,6 @@ type Called struct {
 	Runs     []Tree                 `json:"runs,omitempty"`
 }
 
-// TreeOf shows a tree.
 func TreeOf(tree *core.RunTree) Tree {
 	seen := Tree{RunSummary: tree.Run.Summary()}
 	if !tree.Run.Failure.IsZero() {

@@ -7,8 +7,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// WaitsFor says what a suspended run waits for, in words that go after "waits for": "the answer of a person
-// (approved), or 2 runs that it called". Its questions and the moment of its time limit are not in it.
+// WaitsFor describes what a suspended run waits for, to follow "waits for": "the answer of a person (approved), or 2
+// runs that it called". Questions and time limit are not included.
 func WaitsFor(w *runlane.Waiting) string {
 	if w == nil {
 		return ""
@@ -23,7 +23,7 @@ func WaitsFor(w *runlane.Waiting) string {
 	calls := w.Has(runlane.WaitingChildren)
 	switch names := strings.Join(w.Names, ", "); {
 	case names == "":
-	case signals && calls: // both have names, and a run keeps them together
+	case signals && calls: // both have names, and a run stores them in one list
 		return inWords(parts) + ": " + names
 	case signals, calls:
 		parts[0] += " (" + names + ")" // these kinds come first
@@ -31,7 +31,7 @@ func WaitsFor(w *runlane.Waiting) string {
 	return inWords(parts)
 }
 
-// Asked is what a suspended run asks, in one line: with the names of the questions where there are several.
+// Asked returns the questions of a suspended run in one line, with their names if there are several.
 func Asked(w *runlane.Waiting) string {
 	asks := w.Asks()
 	texts := make([]string, len(asks))
@@ -43,13 +43,13 @@ func Asked(w *runlane.Waiting) string {
 	return strings.Join(strings.Fields(strings.Join(texts, "; ")), " ")
 }
 
-// waitsForKind is a part of a wait. "" is for what is said by another part, or by its moment.
+// waitsForKind describes one kind of a wait. It returns "" if another part or the time limit describes it.
 func waitsForKind(w *runlane.Waiting, kind runlane.WaitingFor) string {
 	person := w.Has(runlane.WaitingInput)
 	switch kind {
 	case runlane.WaitingSignal:
 		switch {
-		case person: // who sends it
+		case person: // WaitingInput covers it
 			return ""
 		case w.All && len(w.Names) > 1:
 			return "all of its signals"
@@ -90,7 +90,7 @@ func ends(need int, which string) string {
 	}
 }
 
-// inWords joins what may happen first: "a, b, or c".
+// inWords joins alternatives: "a, b, or c".
 func inWords(parts []string) string {
 	if last := len(parts) - 1; last > 0 {
 		return strings.Join(parts[:last], ", ") + ", or " + parts[last]

@@ -8,7 +8,6 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// Claim is a run for a client to execute.
 type Claim struct {
 	Token        string            `json:"token"`
 	Run          runlane.RunID     `json:"runId"`
@@ -23,7 +22,6 @@ type Claim struct {
 	CreatedAt    time.Time         `json:"createdAt"`
 }
 
-// ClaimOf shows a claim as it was made.
 func ClaimOf(c *core.Claim) *Claim {
 	return &Claim{
 		Token:        c.Token,
@@ -40,14 +38,13 @@ func ClaimOf(c *core.Claim) *Claim {
 	}
 }
 
-// Lease is how long a claim lasts, and whether its client should stop.
+// Lease is the state of a claim's lease, and whether its client should stop.
 type Lease struct {
 	Run             runlane.RunID `json:"runId"`
 	LeaseUntil      time.Time     `json:"leaseUntil"`
 	CancelRequested bool          `json:"cancelRequested"`
 }
 
-// LeaseOf shows the lease of a claim.
 func LeaseOf(c *core.Claim) *Lease {
 	return &Lease{
 		Run:             c.Run.ID,
@@ -56,21 +53,19 @@ func LeaseOf(c *core.Claim) *Lease {
 	}
 }
 
-// Waited is what a wait of a client found.
 type Waited struct {
 	Run       runlane.RunID `json:"runId"`
 	Suspended bool          `json:"suspended"`
 	runlane.WaitAnswer
 }
 
-// CallAnswer is what a call of a client found: its runs once all of them have ended.
+// CallAnswer is the result of a client's call: its runs, when all have ended.
 type CallAnswer struct {
 	Run       runlane.RunID `json:"runId"`
 	Suspended bool          `json:"suspended"`
 	Runs      []CallEnd     `json:"runs,omitempty"`
 }
 
-// CallEnd is how a run of a call has ended.
 type CallEnd struct {
 	Run     runlane.RunID   `json:"runId"`
 	Status  runlane.Status  `json:"status"`
@@ -78,7 +73,7 @@ type CallEnd struct {
 	Failure runlane.Failure `json:"failure,omitzero"`
 }
 
-// CallAnswerOf shows the runs of a call, or that the attempt waits for them.
+// CallAnswerOf shows the runs of a call, or that the attempt was suspended to wait for them.
 func CallAnswerOf(caller runlane.RunID, runs []*runlane.Run, suspended bool) *CallAnswer {
 	called := &CallAnswer{Run: caller, Suspended: suspended}
 	for _, run := range runs {

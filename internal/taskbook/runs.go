@@ -9,15 +9,15 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// Bounds of the search for a run by the beginning of its id: at most PrefixRuns active runs, and as many of the newest
-// finished ones, for a beginning of MinPrefix bytes or more.
+// Limits of the search for a run by prefix: at most PrefixRuns active runs and as many of the newest finished ones. The
+// prefix must have MinPrefix bytes.
 const (
 	PrefixRuns = 1000
 	MinPrefix  = 6
 )
 
-// RunsByPrefix lists ids that begin with a text, among the runs that lists show, and says whether all were searched. A
-// text that is too short for the search matches nothing.
+// RunsByPrefix returns matching IDs among the runs that lists show, and whether all runs were searched. A prefix that
+// is too short matches nothing.
 func RunsByPrefix(
 	ctx context.Context, rt *core.Runtime, prefix string,
 ) (matches []runlane.RunID, all bool, err error) {
@@ -26,7 +26,7 @@ func RunsByPrefix(
 	}
 	all = true
 	for _, word := range []string{"active", "finished"} {
-		statuses, _ := shown.Statuses(word) // both are words
+		statuses, _ := shown.Statuses(word) // both words are valid
 		options := &core.ListOptions{RunFilter: core.RunFilter{Statuses: statuses}, Limit: runlane.MaxPageLimit}
 		for range PrefixRuns / runlane.MaxPageLimit {
 			page, err := rt.Runs().List(ctx, options)

@@ -1,5 +1,5 @@
-// Package taskbook finds what people name: tasks, for all that trigger what others name, and runs by the beginning of
-// their ids. The program's tasks come first, then those that the ticks of other programs stored.
+// Package taskbook looks up tasks by name, and runs by the prefix of their ID. It searches the program's tasks first,
+// then those that ticks of other programs stored.
 package taskbook
 
 import (
@@ -15,49 +15,46 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// Book looks tasks up. All fields but Foreign are required.
+// Book looks up tasks. All fields but Foreign are required.
 type Book struct {
 	Runtime *core.Runtime
-	// Foreign takes names as they are, without a lookup.
 	Foreign bool
-	// Tasks lists the tasks of the environment. It may remember them.
+	// Tasks lists the tasks of the environment. It may cache them.
 	Tasks func(context.Context) ([]core.TaskState, error)
-	// Doubt is told of what will work, and may not be meant.
+	// Doubt is called for a trigger that will work but may be a mistake.
 	Doubt func(Doubt)
-	// Now is the clock by which a task is gone.
+	// Now is the clock that decides whether a task is gone.
 	Now func() time.Time
 }
 
-// Doubt is something that may not be meant.
+// Doubt describes a possible mistake.
 type Doubt struct {
 	Kind   DoubtKind
 	Task   runlane.TaskID
-	SeenAt time.Time         // of DoubtGone
-	Queue  runlane.QueueName // of DoubtQueue
-	Queues []string          // of DoubtQueue: those that tasks use
+	SeenAt time.Time         // for DoubtGone
+	Queue  runlane.QueueName // for DoubtQueue
+	Queues []string          // for DoubtQueue: queues of known tasks
 }
 
-// DoubtKind tells doubts apart.
 type DoubtKind string
 
-// The kinds of doubts.
 const (
-	// DoubtEmpty: no tick has stored tasks, so that the name is taken as it is.
+	// DoubtEmpty: no tick has stored tasks, so the name cannot be checked.
 	DoubtEmpty DoubtKind = "empty"
-	// DoubtGone: no program with the task ticks any more.
+	// DoubtGone: no program with the task ticks anymore.
 	DoubtGone DoubtKind = "gone"
-	// DoubtQueue: no task that is known uses the queue.
+	// DoubtQueue: no known task uses the queue.
 	DoubtQueue DoubtKind = "queue"
 )
 
-// UnknownTaskError says that no program has a task.
+// UnknownTaskError: no program has the task.
 type UnknownTaskError struct {
 	Task  runlane.TaskID
-	Names []string // of the tasks that are known
-	Own   bool     // all of these are this program's
+	Names []string // of the known tasks
+	Own   bool     // all of them belong to this program
 }
 
-// Error says what is wrong.
+// Error implements error.
 func (e *UnknownTaskError) Error() string {
 	if e.Own {
 		return fmt.Sprintf("this program has no task %q", e.Task)
@@ -65,10 +62,9 @@ func (e *UnknownTaskError) Error() string {
 	return fmt.Sprintf("no program of this environment has a task %q", e.Task)
 }
 
-// maxNamed is how many tasks Known names.
 const maxNamed = 10
 
-// Known names tasks that there are, the first ones of many. more says where the others are.
+// Known names the first known tasks. more refers to the full list.
 func (e *UnknownTaskError) Known(more string) string {
 	what := "known are "
 	if e.Own {
@@ -81,14 +77,14 @@ func (e *UnknownTaskError) Known(more string) string {
 	return what + listed
 }
 
-// MissingKeysError says that a task computes keys which only its program can compute, and which were not given: without
-// them the run could be a duplicate.
+// MissingKeysError: keys are missing that only the task's own program can compute. Without them the run could be a
+// duplicate.
 type MissingKeysError struct {
 	Task  runlane.TaskID
 	Kinds []string
 }
 
-// Error says what is wrong.
+// Error implements error.
 func (e *MissingKeysError) Error() string {
 	return fmt.Sprintf(
 		"task %q computes its %s key from the payload, which only its own program can",
@@ -97,7 +93,7 @@ func (e *MissingKeysError) Error() string {
 	)
 }
 
-// Reserved begins the names of tasks whose runs a server makes for itself, such as those of its webhooks.
+// Reserved is the prefix of tasks that only a server triggers, such as those of its webhooks.
 const Reserved = "runlane."
 
 func reservedTask(task runlane.TaskID) error {
@@ -108,9 +104,9 @@ func reservedTask(task runlane.TaskID) error {
 	}
 }
 
-// Call pairs a task with a payload, and gives the options the policy of the queue that they name. given are the keys
-// that the call has, even if they are empty. Errors are [UnknownTaskError], [MissingKeysError] and those of core;
-// a name that begins with [Reserved] is runlane.ErrValidationFailed.
+// Call pairs a task with a payload, and adds the policy of the queue in the options. given marks the keys that the call
+// has, even empty ones. Errors are [UnknownTaskError], [MissingKeysError] and those of core; a name with the prefix
+// [Reserved] is runlane.ErrValidationFailed.
 func (b *Book) Call(
 	ctx context.Context,
 	task runlane.TaskID,
@@ -180,11 +176,11 @@ func checkKeys(task *core.TaskState, given runlane.TaskKeys) error {
 	return &MissingKeysError{Task: task.ID, Kinds: missing}
 }
 
-// adoptQueue checks the queue of another program's task against what this program knows about it. Only the limit
-// matters: who reserves a slot, and for how long, may differ.
+// adoptQueue compares the limit of another program's queue with this program's. Other settings may differ: they only
+// affect who reserves a slot, and for how long.
 func (b *Book) adoptQueue(task *core.TaskState, options *runlane.TriggerOptions) error {
 	if options.Queue != (runlane.Queue{}) {
-		return nil // another one was named
+		return nil // the caller chose another queue
 	}
 	for _, state := range b.Runtime.Queues().List() {
 		switch {
@@ -195,7 +191,7 @@ func (b *Book) adoptQueue(task *core.TaskState, options *runlane.TriggerOptions)
 				Message: fmt.Sprintf("queue %q has limit %d here and %d in the program of task %q",
 					task.Queue.Name, state.Queue.Concurrency, task.Queue.Concurrency, task.ID),
 				Hint: fmt.Sprintf(
-					"correct the limit that this program is told; --queue %s goes by it",
+					"correct the limit that this program is given; --queue %s uses it",
 					task.Queue.Name,
 				),
 			}
@@ -206,8 +202,7 @@ func (b *Book) adoptQueue(task *core.TaskState, options *runlane.TriggerOptions)
 	return nil
 }
 
-// settleQueue gives a named queue its policy: that of this program, or that of another program's task which uses the
-// queue.
+// settleQueue adds the policy of the chosen queue: this program's, or that of another program's task.
 func (b *Book) settleQueue(ctx context.Context, options *runlane.TriggerOptions) error {
 	name := options.Queue.Name
 	if name == "" {
@@ -237,7 +232,7 @@ func (b *Book) settleQueue(ctx context.Context, options *runlane.TriggerOptions)
 	switch {
 	case latest != nil:
 		options.Queue = latest.Queue
-	case len(tasks) > 0: // nothing may ever take the run
+	case len(tasks) > 0: // perhaps no program takes the run
 		b.Doubt(Doubt{Kind: DoubtQueue, Queue: name, Queues: names})
 	}
 	return nil
