@@ -150,21 +150,17 @@ func (env *environment) tell(c *lane.TellCommand) {
 	}
 }
 
-// needed reports a run that its caller, which is active, may still read, that repeats one which stays, or of a flow that
-// has not finished.
-func (env *environment) needed(e *entry, goes map[runlane.RunID]bool) bool {
-	source := e.view().created.Source
-	if env.inFlow(&source) {
+// needed reports whether pruning must leave the run.
+func (env *environment) needed(e *entry, p *embedded.Pruning) bool {
+	if e.untold() {
 		return true
 	}
-	from := env.run(source.RunID)
-	if lane.Repeats(&source) {
-		return from != nil && embedded.Repeated(from.view().known(), &source, goes)
+	source := e.view().created.Source
+	var from *embedded.State
+	if r := env.run(source.RunID); r != nil {
+		from = r.view().known()
 	}
-	if source.Type != runlane.SourceCall {
-		return false
-	}
-	return from != nil && from.unpacked != nil && embedded.Calling(from.known(), &source)
+	return p.Needed(&source, env.flow(source.FlowID), from)
 }
 
 // missing reports a call of which ends are still to be counted.

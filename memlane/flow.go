@@ -139,8 +139,3 @@ func flowPosition(q *lane.FlowQuery, f *lane.FlowRecord) embedded.Position {
 func compareFlows(a, b embedded.Position) int {
 	return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(a.ID, b.ID))
 }
-
-// inFlow reports a node of a flow that has not finished.
-func (env *environment) inFlow(source *runlane.Source) bool {
-	return embedded.InFlow(source, env.flow(source.FlowID))
-}

@@ -14,49 +14,26 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	statuses, err := c.Terminal()
+	request, err := embedded.OpenPrune(c)
 	if err != nil {
-		return nil, err
-	}
-	page := c.PageQuery
-	if page.Limit, err = c.PruneLimit(); err != nil {
 		return nil, err
 	}
 	cutoff, now := embedded.At(c.OlderThan), embedded.At(s.now())
-	scope := embedded.PruneScope(c, statuses)
-	limit, after, err := embedded.OpenPage(&page, scope)
-	if err != nil {
-		return nil, err
-	}
-
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	env, progress := s.find(c.Environment), &lane.PruneProgress{}
 	if env == nil {
 		return progress, nil
 	}
-	examined, goes := 0, map[runlane.RunID]bool{}
+	p := embedded.Pruning{ReleaseOwners: c.ReleaseOwners}
+	finished := env.lists(&choice{of: ofStatus(request.Statuses...)})
 	old, err := embedded.FillPage(
-		ascend(env.lists(&choice{of: ofStatus(statuses...)}), placeOf(after)).pop,
-		scope,
-		limit,
-		0,
+		ascend(finished, placeOf(request.After)).pop, request.Scope, request.Limit, 0,
 		func(i item) (*entry, embedded.Verdict, error) {
-			examined++
-			switch {
-			case i.at >= cutoff:
+			if i.at >= cutoff {
 				return nil, embedded.Stop, nil
-			case i.entry.untold() || env.needed(i.entry, goes):
-				return nil, embedded.Skip, nil
-			case !c.ReleaseOwners && env.keepsKey(i.entry, now):
-				if examined <= embedded.MostExamined { // the row after these is counted by the next call
-					progress.Skipped++
-				}
-				return nil, embedded.Skip, nil
-			default:
-				goes[i.entry.id] = true
-				return i.entry, embedded.Take, nil
 			}
+			return i.entry, p.Judge(i.entry.id, env.needed(i.entry, &p), env.keepsKey(i.entry, now)), nil
 		},
 	)
 	if err != nil {
@@ -65,7 +42,7 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 	for _, e := range old.Items { // not during the walk, whose sets must not change
 		env.remove(e)
 	}
-	progress.Pruned, progress.Next = len(old.Items), old.Next
+	progress.Pruned, progress.Skipped, progress.Next = len(old.Items), p.Skipped, old.Next
 	return progress, nil
 }
 

@@ -214,22 +214,19 @@ func (t *tx) leave(e *entry) (bool, error) {
 	return true, t.Exec("INSERT INTO untold(run) VALUES(?)", e.n)
 }
 
-// needed reports a finished run whose end is untold, that its caller, which is active, may still read, that repeats
-// one which stays, or of a flow that has not finished.
-func (t *tx) needed(e *entry, goes map[runlane.RunID]bool) (bool, error) {
+// needed reports whether pruning must leave the run.
+func (t *tx) needed(e *entry, p *embedded.Pruning) (bool, error) {
 	if is, err := untold(t.Conn, e); is || err != nil {
 		return is, err
 	}
-	if is, err := t.inFlow(e); is || err != nil {
-		return is, err
-	}
-	source := e.Run.Source
-	if source.Type != runlane.SourceCall && !lane.Repeats(&source) {
+	switch source := &e.Run.Source; {
+	case source.Type == runlane.SourceFlow:
+		f, err := flow(t.Conn, e.env, source.FlowID)
+		return err == nil && p.Needed(source, f, nil), err
+	case source.Type == runlane.SourceCall || lane.Repeats(source):
+		from, err := t.find(e.env, e.Run.Environment, source.RunID)
+		return err == nil && p.Needed(source, nil, from.known()), err
+	default:
 		return false, nil
 	}
-	_, from, err := t.run(e.Run.Environment, source.RunID)
-	if err != nil || lane.Repeats(&source) {
-		return err == nil && embedded.Repeated(from.known(), &source, goes), err
-	}
-	return embedded.Calling(from.known(), &source), nil
 }

@@ -222,20 +222,6 @@ func flowParts(q *lane.FlowQuery, before int64, after *embedded.Position) []flow
 	return []flowPart{{flowsEarlier, []any{before}, finishedColumn}}
 }
 
-// inFlow reports a node of a flow that has not finished.
-func (t *tx) inFlow(e *entry) (bool, error) {
-	source := e.Run.Source
-	if source.Type != runlane.SourceFlow {
-		return false, nil
-	}
-	env, err := t.s.names.find(t.Conn, e.Run.Environment.Name())
-	if err != nil {
-		return false, err
-	}
-	f, err := flow(t.Conn, env, source.FlowID)
-	return embedded.InFlow(&source, f), err
-}
-
 // takes reports a flow to which the run of the check may be added.
 func (t *tx) takes(c *lane.FlowCheck, e runlane.Environment) (bool, error) {
 	env, err := t.s.names.find(t.Conn, e.Name())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
@@ -20,20 +19,11 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	statuses, err := c.Terminal()
+	request, err := embedded.OpenPrune(c)
 	if err != nil {
-		return nil, err
-	}
-	page := c.PageQuery
-	if page.Limit, err = c.PruneLimit(); err != nil {
 		return nil, err
 	}
 	cutoff, now := embedded.At(c.OlderThan), s.clock()
-	scope := embedded.PruneScope(c, statuses)
-	limit, after, err := embedded.OpenPage(&page, scope)
-	if err != nil {
-		return nil, err
-	}
 	var progress *lane.PruneProgress
 	err = s.write(ctx, func(t *tx) error {
 		progress = &lane.PruneProgress{}
@@ -41,30 +31,24 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 		if err != nil || env == 0 {
 			return err
 		}
-		lists, err := s.runsOf(t.Conn, env, choice{}, record.FinishedAs(statuses)...)
+		lists, err := s.runsOf(t.Conn, env, choice{}, record.FinishedAs(request.Statuses)...)
 		if err != nil {
 			return err
 		}
-		examined, goes := 0, map[runlane.RunID]bool{}
-		w := newWalk(t.Conn, env, c.Environment, after, cutoff-1, false, lists...)
-		old, err := embedded.FillPage(w.next, scope, limit, 0, func(i item) (*entry, embedded.Verdict, error) {
-			examined++
-			if needed, err := t.needed(i.entry, goes); err != nil || needed {
-				return nil, embedded.Skip, err
-			}
-			keeps, err := t.keepsKey(i.entry, now)
-			if err != nil {
-				return nil, embedded.Skip, err
-			}
-			if !keeps || c.ReleaseOwners {
-				goes[i.entry.Run.ID] = true
-				return i.entry, embedded.Take, nil
-			}
-			if examined <= embedded.MostExamined { // the row after these is counted by the next call
-				progress.Skipped++
-			}
-			return nil, embedded.Skip, nil
-		})
+		p := embedded.Pruning{ReleaseOwners: c.ReleaseOwners}
+		w := newWalk(t.Conn, env, c.Environment, request.After, cutoff-1, false, lists...)
+		old, err := embedded.FillPage(w.next, request.Scope, request.Limit, 0,
+			func(i item) (*entry, embedded.Verdict, error) {
+				needed, err := t.needed(i.entry, &p)
+				if err != nil {
+					return nil, embedded.Skip, err
+				}
+				keeps, err := t.keepsKey(i.entry, now)
+				if err != nil {
+					return nil, embedded.Skip, err
+				}
+				return i.entry, p.Judge(i.Run.ID, needed, keeps), nil
+			})
 		if err != nil {
 			return err
 		}
@@ -73,7 +57,7 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 				return err
 			}
 		}
-		progress.Pruned, progress.Next = len(old.Items), old.Next
+		progress.Pruned, progress.Skipped, progress.Next = len(old.Items), p.Skipped, old.Next
 		if len(old.Items) == 0 {
 			return nil
 		}

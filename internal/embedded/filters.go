@@ -59,12 +59,6 @@ func EventsScope(q *lane.EventQuery) Scope {
 	return NewScope("ListRunEvents", q.Environment, string(q.RunID), order)
 }
 
-// PruneScope is that of PruneRuns.
-func PruneScope(c *lane.PruneCommand, statuses []runlane.Status) Scope {
-	return NewScope("PruneRuns", c.Environment, fmt.Sprint(statuses), fmt.Sprint(At(c.OlderThan)),
-		fmt.Sprint(c.ReleaseOwners))
-}
-
 // RecordsScope is that of ListRecords.
 func RecordsScope(q *lane.RecordQuery) Scope {
 	return NewScope("ListRecords", q.Environment, string(q.RunID), fmt.Sprint(At(q.CreatedAt)))

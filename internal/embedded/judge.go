@@ -245,22 +245,6 @@ func JudgeFlow(known *lane.FlowRecord, c *lane.FlowCommand) error {
 	return nil
 }
 
-// InFlow reports a node of the flow, nil for none, which has not finished.
-func InFlow(source *runlane.Source, f *lane.FlowRecord) bool {
-	return source.Type == runlane.SourceFlow && f != nil && !f.Finished() && At(f.CreatedAt) == At(source.CreatedAt)
-}
-
-// Calling reports a run that may still read the end of the run with that source.
-func Calling(caller *State, source *runlane.Source) bool {
-	return caller.Is(At(source.CreatedAt)) && caller.Status.Active()
-}
-
-// Repeated reports the run that one with that source repeats. While it stands, so does its repetition: otherwise the next
-// repetition, which has the same id, would execute it again. goes says which runs are pruned along.
-func Repeated(origin *State, source *runlane.Source, goes map[runlane.RunID]bool) bool {
-	return lane.Repeats(source) && origin.Is(At(source.CreatedAt)) && !goes[source.RunID]
-}
-
 // JudgeOutboxClaim reads the limit of a claim on outbox rows, and refuses one that is over at once.
 func JudgeOutboxClaim(c *lane.ClaimOutboxCommand) (limit int, err error) {
 	page := lane.PageQuery{Limit: c.Limit}
