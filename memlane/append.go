@@ -1,7 +1,6 @@
 package memlane
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/runlane/runlane-go"
@@ -129,31 +128,20 @@ func (s *Storage) write(
 // judgeCreation returns why a run cannot be made, or takes the slot that it begins with. now is the storage's clock: an
 // import makes runs of a past in which a key had an owner that is over by now.
 func (env *environment) judgeCreation(e *entry, t *lane.Transition, now embedded.Millis) error {
-	e.created = e.events[0].body.(*runlane.RunCreated) // which it is, by Transition.Validate
-	if field := e.contradicts(t.Projected); field != "" {
-		return embedded.ContradictsCreation(e.id, field)
-	}
+	e.created = e.events[0].body.(*runlane.RunCreated) // judgeCommand made sure of it
 	if err := env.judgeOwners(e, max(now, e.events[0].at)); err != nil {
 		return err
 	}
 	return env.admit(e, t, e.events[len(e.events)-1].at)
 }
 
-// judgeCommand finds a command that contradicts itself or the run.
+// judgeCommand refuses a command that contradicts itself or the run.
 func judgeCommand(e *entry, t *lane.Transition) error {
-	if err := t.Validate(); err != nil {
-		return err
-	}
-	if err := embedded.JudgeSlots(t); err != nil {
-		return err
-	}
+	malformed := t.Validate()
 	if e == nil {
-		return nil
+		return embedded.JudgeCommand(t, malformed, nil, "")
 	}
-	if field := e.contradicts(t.Projected); field != "" {
-		return embedded.ContradictsRun(t.Projected.ID, field)
-	}
-	return nil
+	return embedded.JudgeCommand(t, malformed, e.created, embedded.JudgePayload(t.Projected, e.created))
 }
 
 // apply takes over the projection and makes the outbox rows of the events that were added.
@@ -162,9 +150,4 @@ func (e *entry) apply(t *lane.Transition, initial lane.InitialOutbox, r *receipt
 	e.outbox.Commit(e.known(), t, initial, token, func(made *row) {
 		r.commit.Outbox = append(r.commit.Outbox, e.message(made))
 	})
-}
-
-// contradicts names what a projection says about a run differently from its creation, or returns "".
-func (e *entry) contradicts(p *runlane.Run) string {
-	return cmp.Or(embedded.Contradiction(p, e.created), embedded.JudgePayload(p, e.created))
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/internal/embedded"
 )
 
 // ruleSlots does not compare slots with limits, because no limit is stored: each commit was checked against the one in
@@ -29,13 +28,12 @@ func (env *environment) checkSlots(broken func(id runlane.RunID, format string, 
 			broken("", "an empty partition of queue %q is kept", key.queue)
 		}
 		for _, e := range p.holders {
-			reserved := e.state.Status == runlane.StatusQueued && e.state.DispatchExpiresAt != embedded.Absent
 			switch {
 			case env.run(e.id) != e || e.partitionKey() != key:
 				broken(e.id, "it holds a slot where it does not belong")
 			case e.slot != p:
 				broken(e.id, "it holds a slot that it does not name")
-			case !e.owned() && !reserved:
+			case !e.known().HoldsSlot():
 				broken(e.id, "a %s run holds a slot", e.state.Status)
 			case seen[e]:
 				broken(e.id, "it holds two slots")

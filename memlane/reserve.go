@@ -55,23 +55,19 @@ func (s *Storage) ReleaseRunDispatch(ctx context.Context, c *lane.ReleaseDispatc
 	return true, nil
 }
 
-// claimSlot is the slot's part of a claim: whether the queue's limit lets the run start. Whether a reservation is over
-// is decided exactly at c.At; a storage that needs time for its commit has to end it earlier.
+// claimSlot takes or frees a slot for a claim, or returns why the queue's limit does not let the run start.
 func (env *environment) claimSlot(e *entry, c *lane.ClaimCommand) error {
 	now := embedded.At(c.At)
+	use, err := embedded.JudgeSlotOfClaim(c, e.occupies(now))
 	switch {
-	case e.occupies(now): // it holds a slot since its reservation, or since the claim of the worker that died
-		return nil
-	case !c.Queue.Bounded():
-		env.freeSlot(e) // a reservation that is over, from when the queue had a limit
-		return nil
-	case !c.Slot:
-		return embedded.LostRace(lane.LostReservation)
-	case !env.takeSlot(e, c.Queue.Concurrency, now):
+	case err != nil:
+		return err
+	case use == embedded.FreeSlot:
+		env.freeSlot(e)
+	case use == embedded.TakeSlot && !env.takeSlot(e, c.Queue.Concurrency, now):
 		return embedded.LostRace(lane.LostCapacity)
-	default:
-		return nil
 	}
+	return nil
 }
 
 // admit is the slot's part of a creation. One with a reservation, or that runs at once, needs a free slot; any other

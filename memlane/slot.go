@@ -103,8 +103,7 @@ func (env *environment) freeSlot(e *entry) {
 
 // settleSlot is called after a commit: only a running or a reserved run keeps a slot.
 func (env *environment) settleSlot(e *entry) {
-	reserved := e.state.Status == runlane.StatusQueued && e.state.DispatchExpiresAt != embedded.Absent
-	if !e.owned() && !reserved {
+	if !e.known().HoldsSlot() {
 		env.freeSlot(e)
 	}
 }

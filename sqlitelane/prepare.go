@@ -2,7 +2,6 @@ package sqlitelane
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"maps"
@@ -70,40 +69,20 @@ func prepare(t *lane.Transition) (*prepared, error) {
 	return p, nil
 }
 
-// judgeCommand finds a command that contradicts itself or the run.
+// judgeCommand refuses a command that contradicts itself or the run.
 func judgeCommand(e *entry, p *prepared) error {
-	if p.malformed != nil {
-		return p.malformed
-	}
-	if err := embedded.JudgeSlots(p.Transition); err != nil {
-		return err
-	}
 	if e == nil {
-		created := p.Events[0].Body.(*runlane.RunCreated) // which it is, by Transition.Validate
-		field := cmp.Or(embedded.Contradiction(p.run, created), embedded.JudgePayload(p.Projected, created))
-		if field != "" {
-			return embedded.ContradictsCreation(p.Projected.ID, field)
-		}
-		return nil
+		return embedded.JudgeCommand(p.Transition, p.malformed, nil, "")
 	}
-	field := embedded.Contradiction(p.run, &runlane.RunCreated{
+	payload := ""
+	if p.Projected.Payload != nil && p.payload.sum != e.PayloadSum { // a command without one does not change it
+		payload = "payload"
+	}
+	return embedded.JudgeCommand(p.Transition, p.malformed, &runlane.RunCreated{
 		TaskID: e.Run.TaskID, Queue: e.Run.Queue, ConcurrencyKey: e.Run.ConcurrencyKey,
 		IdempotencyKey: e.Run.IdempotencyKey, Retention: e.Run.Retention, SingletonKey: e.Run.SingletonKey,
 		Source: e.Run.Source,
-	})
-	if field == "" && !e.hasPayload(p) {
-		field = "payload"
-	}
-	if field != "" {
-		return embedded.ContradictsRun(p.Projected.ID, field)
-	}
-	return nil
-}
-
-// hasPayload reports whether the payload of a command is the stored one. Maintenance reads runs without: then the
-// command says nothing about it.
-func (e *entry) hasPayload(p *prepared) bool {
-	return p.Projected.Payload == nil || p.payload.sum == e.PayloadSum
+	}, payload)
 }
 
 // records are the events as they were stored, for the caller.

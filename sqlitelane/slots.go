@@ -121,19 +121,15 @@ func (t *tx) judgeSlotOfClaim(e *entry, c *lane.ClaimCommand, todo *plan) error 
 		return err
 	}
 	has, err := occupies(t.Conn, e, todo.now)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case has: // since its reservation, or since the claim of the worker that died
-		return nil
-	case !c.Queue.Bounded():
-		todo.freesSlot = true // a reservation that is over, from when the queue had a limit
-		return nil
-	case !c.Slot:
-		return embedded.LostRace(lane.LostReservation)
-	default:
-		return t.judgeRoom(e.partition(), c.Queue.Concurrency, todo, embedded.LostRace(lane.LostCapacity))
 	}
+	use, err := embedded.JudgeSlotOfClaim(c, has)
+	todo.freesSlot = use == embedded.FreeSlot
+	if err != nil || use != embedded.TakeSlot {
+		return err
+	}
+	return t.judgeRoom(e.partition(), c.Queue.Concurrency, todo, embedded.LostRace(lane.LostCapacity))
 }
 
 // judgeSlotOfCreation: one with a reservation, or that runs at once, needs a free slot; any other waits for its turn.

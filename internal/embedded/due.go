@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -155,39 +154,4 @@ func Unbounded(q *lane.DueQuery, queue runlane.QueueName) Verdict {
 		return Skip
 	}
 	return Take
-}
-
-// Room keeps a scan from returning more runs of a partition than have slots. K is how a lane names partitions.
-type Room[K comparable] struct{ left map[K]int }
-
-// Allows judges a run without a slot that could start now. taken counts the slots of its partition.
-func (r *Room[K]) Allows(policy runlane.Queue, of K, taken func() (int, error)) (bool, error) {
-	left, known := r.left[of]
-	if !known {
-		n, err := taken()
-		if err != nil {
-			return false, err
-		}
-		left = policy.Concurrency - n
-		if r.left == nil {
-			r.left = map[K]int{}
-		}
-	}
-	r.left[of] = left - 1
-	return left > 0, nil
-}
-
-// OffersAtOnce is the number of runs among which callers that free slots at the same time are spread.
-const OffersAtOnce = 64
-
-// Offer chooses a run for one free slot: of those that wait, of which there are some, the one that has waited longest and
-// was not just given to another caller, which has not reserved for it yet. When all were given, it begins again with the
-// first. now is what was given by then.
-func Offer[T comparable](given, waiting []T) (next int, now []T) {
-	given = slices.DeleteFunc(given, func(t T) bool { return !slices.Contains(waiting, t) })
-	next = slices.IndexFunc(waiting, func(t T) bool { return !slices.Contains(given, t) })
-	if next < 0 {
-		given, next = given[:0], 0
-	}
-	return next, append(given, waiting[next])
 }

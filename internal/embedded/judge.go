@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 
 	"github.com/runlane/runlane-go"
@@ -61,18 +62,6 @@ func JudgeLease(known *State, id runlane.RunID, token string) error {
 		return LeaseLost(id)
 	}
 	return nil
-}
-
-// JudgeSlots finds a command that would get round the limit of its queue.
-func JudgeSlots(t *lane.Transition) error {
-	switch p := t.Projected; {
-	case t.Reserves() && !t.Queue.Bounded():
-		return Violation(p.ID, "a reservation for queue %q, which is not bounded", p.Queue)
-	case t.Reserves() && p.Status != runlane.StatusQueued:
-		return Violation(p.ID, "a reservation for a run that is %s", p.Status)
-	default:
-		return nil
-	}
 }
 
 // JudgeAppend refuses what only claims and reservations may do to a run that exists.
@@ -224,12 +213,6 @@ func JudgeReset(owner *State, id runlane.RunID) error {
 	return nil
 }
 
-// NeedsSlot reports a creation that needs a free slot: with a reservation, or of a run that executes at once. Any other
-// run of a bounded queue waits for its turn.
-func NeedsSlot(t *lane.Transition) bool {
-	return t.Queue.Bounded() && (t.Reserves() || t.Projected.Status == runlane.StatusRunning)
-}
-
 // beganAnother reports a run that waits by now, and not since that event.
 func (s *State) beganAnother(wait int64) bool { return s.Waiting != nil && s.Sequence != wait }
 
@@ -257,7 +240,7 @@ func JudgeOutboxClaim(c *lane.ClaimOutboxCommand) (limit int, err error) {
 	return limit, nil
 }
 
-// JudgePayload names the payload where a projection has another one than the creation, as Contradiction names fields.
+// JudgePayload names the payload where a projection has another one than the creation, as contradiction names fields.
 // Maintenance reads runs without: a projection without one says nothing about it.
 func JudgePayload(p *runlane.Run, c *runlane.RunCreated) string {
 	if p.Payload != nil && !bytes.Equal(p.Payload, c.Payload) {
@@ -266,9 +249,33 @@ func JudgePayload(p *runlane.Run, c *runlane.RunCreated) string {
 	return ""
 }
 
-// Contradiction names what a projection says differently about what the run's creation fixed, payload apart, or returns
+// JudgeCommand refuses a command that contradicts itself or the run. malformed is the result of t.Validate. created is
+// what the run's creation fixed, nil for a run that does not exist. payload names the payload if it differs from that
+// of the run, see [JudgePayload].
+func JudgeCommand(t *lane.Transition, malformed error, created *runlane.RunCreated, payload string) error {
+	if malformed != nil {
+		return malformed
+	}
+	if err := JudgeSlots(t); err != nil {
+		return err
+	}
+	p := t.Projected
+	if created == nil {
+		created = t.Events[0].Body.(*runlane.RunCreated) // Validate made sure of it
+		if field := cmp.Or(contradiction(p, created), JudgePayload(p, created)); field != "" {
+			return Violation(p.ID, "projected run and run.created differ in %s", field)
+		}
+		return nil
+	}
+	if field := cmp.Or(contradiction(p, created), payload); field != "" {
+		return Violation(p.ID, "projected run has another %s than the stored one", field)
+	}
+	return nil
+}
+
+// contradiction names what a projection says differently about what the run's creation fixed, payload apart, or returns
 // "".
-func Contradiction(p *runlane.Run, c *runlane.RunCreated) string {
+func contradiction(p *runlane.Run, c *runlane.RunCreated) string {
 	switch {
 	case p.TaskID != c.TaskID:
 		return "task"
@@ -291,14 +298,4 @@ func sameSource(a, b *runlane.Source) bool {
 	return a.Type == b.Type && a.RunID == b.RunID && a.ScheduleID == b.ScheduleID && a.Call == b.Call &&
 		a.FlowID == b.FlowID && a.Node == b.Node && a.Round == b.Round && a.Depth == b.Depth &&
 		At(a.CreatedAt) == At(b.CreatedAt) && At(a.FireTime) == At(b.FireTime)
-}
-
-// ContradictsCreation is the error for a creation whose projection has another field than its event.
-func ContradictsCreation(id runlane.RunID, field string) error {
-	return Violation(id, "projected run and run.created differ in %s", field)
-}
-
-// ContradictsRun is the error for a command whose projection has another field than the run.
-func ContradictsRun(id runlane.RunID, field string) error {
-	return Violation(id, "projected run has another %s than the stored one", field)
 }
