@@ -2,8 +2,8 @@ package memlane
 
 import (
 	"context"
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/internal/embedded"
@@ -32,30 +32,40 @@ func (s *Storage) PutTask(ctx context.Context, c *lane.PutTaskCommand) error {
 
 // ListTasks pages the definitions by id.
 func (s *Storage) ListTasks(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lane.TaskRecord], error) {
+	return pageByID(ctx, s, "ListTasks", q,
+		func(env *environment) map[runlane.TaskID]lane.TaskRecord { return env.tasks },
+		func(record lane.TaskRecord) lane.TaskRecord { return record })
+}
+
+// pageByID pages records of an environment by ID. show copies a record for the caller.
+func pageByID[K ~string, R, T any](
+	ctx context.Context, s *Storage, method string, q *lane.PageQuery, of func(*environment) map[K]R, show func(R) T,
+) (*runlane.Page[T], error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	scope := embedded.NewScope("ListTasks", q.Environment)
+	scope := embedded.NewScope(method, q.Environment)
 	limit, after, err := embedded.OpenPage(q, scope)
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	page := &runlane.Page[lane.TaskRecord]{}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	page, last := &runlane.Page[T]{}, ""
 	env := s.find(q.Environment)
 	if env == nil {
 		return page, nil
 	}
-	for id, record := range env.tasks {
-		if after == nil || string(id) > after.ID {
-			page.Items = append(page.Items, record)
+	records := of(env)
+	for _, id := range slices.Sorted(maps.Keys(records)) {
+		switch {
+		case after != nil && string(id) <= after.ID:
+		case len(page.Items) == limit:
+			page.Next = scope.Cursor(embedded.Position{ID: last})
+			return page, nil
+		default:
+			page.Items, last = append(page.Items, show(records[id])), string(id)
 		}
-	}
-	slices.SortFunc(page.Items, func(a, b lane.TaskRecord) int { return strings.Compare(string(a.ID), string(b.ID)) })
-	if len(page.Items) > limit {
-		page.Items = slices.Clone(page.Items[:limit])
-		page.Next = scope.Cursor(embedded.Position{ID: string(page.Items[limit-1].ID)})
 	}
 	return page, nil
 }

@@ -60,7 +60,7 @@ func (s *Storage) scan(
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	scope := embedded.NewScope(method, q.Environment, embedded.DueFilter(q)...)
+	scope := embedded.DueScope(method, q)
 	limit, after, err := embedded.OpenPage(&q.PageQuery, scope)
 	if err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ func tokenText(token uint64) string { return tokenPrefix + strconv.FormatUint(to
 func holds(r *row, text string) bool {
 	number, ok := strings.CutPrefix(text, tokenPrefix)
 	token, err := strconv.ParseUint(number, 36, 64)
-	return ok && err == nil && r.Status == lane.OutboxClaimed && r.Token == token
+	return ok && err == nil && r.ClaimedBy(token)
 }
 
 // liveRow is the only row of a run that can be due, see [embedded.Outbox.Live].
@@ -61,7 +61,7 @@ func (s *Storage) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxCo
 	var messages []lane.OutboxMessage
 	for _, e := range due {
 		r := e.liveRow()
-		r.Status, r.Token, r.ClaimUntil = lane.OutboxClaimed, s.nextToken(), embedded.At(c.ClaimUntil)
+		r.Claim(s.nextToken(), embedded.At(c.ClaimUntil))
 		env.reindex(e)
 		messages = append(messages, e.message(r))
 	}

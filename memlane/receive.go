@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -55,12 +56,8 @@ func (t *Transport) Receive(
 
 // join makes a reception known to its queues.
 func (t *Transport) join(names []runlane.QueueName, concurrency int) (*reception, error) {
-	if len(names) == 0 || concurrency < 1 {
-		return nil, &runlane.Error{
-			Code:    runlane.ErrConfigurationInvalid,
-			Message: "nothing to receive: no queue is named, or concurrency is below 1",
-			Hint:    "name the queues to read and a concurrency of at least 1",
-		}
+	if err := embedded.JudgeReceive(names, concurrency); err != nil {
+		return nil, err
 	}
 	for _, name := range names {
 		if !t.bound(name) {

@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"slices"
 	"time"
+
+	"github.com/runlane/runlane-go/internal/embedded"
 )
 
 // A reception refuses a wakeup when its handler hands it back. The wakeup stays with its queue, in flight, and every
@@ -38,15 +40,6 @@ func (r *received) refuse(by *reception) {
 	refused.by = append(refused.by, by)
 }
 
-// pause is how long the wakeup pauses in this round, before every reception is offered it again.
-func (r *refusals) pause(first time.Duration) time.Duration {
-	pause := first
-	for n := 1; n < r.rounds && pause < MaxHandBack; n++ {
-		pause = min(2*pause, MaxHandBack)
-	}
-	return pause
-}
-
 // offer gives a refused wakeup to an idle reception that has not refused it. Without one it stays with its queue.
 func (t *Transport) offer(next received) {
 	for _, r := range next.queue.receptions {
@@ -70,7 +63,7 @@ func (t *Transport) roundEnds(q *queue, refused *refusals) time.Time {
 				return now.Add(max(MaxHandBack, t.handBack))
 			}
 		}
-		refused.until = now.Add(refused.pause(t.handBack))
+		refused.until = now.Add(embedded.HandBackPause(t.handBack, MaxHandBack, int64(refused.rounds-1)))
 	}
 	return refused.until
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/internal/embedded"
@@ -86,34 +85,9 @@ func (s *Storage) GetSchedule(ctx context.Context, key lane.ScheduleKey) (*runla
 
 // ListSchedules pages the records by id.
 func (s *Storage) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlane.Page[runlane.ScheduleRecord], error) {
-	if err := embedded.Ended(ctx); err != nil {
-		return nil, err
-	}
-	scope := embedded.NewScope("ListSchedules", q.Environment)
-	limit, after, err := embedded.OpenPage(q, scope)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	page := &runlane.Page[runlane.ScheduleRecord]{}
-	env := s.find(q.Environment)
-	if env == nil {
-		return page, nil
-	}
-	for id, known := range env.schedules {
-		if after == nil || string(id) > after.ID {
-			page.Items = append(page.Items, embedded.ScheduleAtRest(known.record))
-		}
-	}
-	slices.SortFunc(page.Items, func(a, b runlane.ScheduleRecord) int {
-		return strings.Compare(string(a.ID), string(b.ID))
-	})
-	if len(page.Items) > limit {
-		page.Items = slices.Clone(page.Items[:limit])
-		page.Next = scope.Cursor(embedded.Position{ID: string(page.Items[limit-1].ID)})
-	}
-	return page, nil
+	return pageByID(ctx, s, "ListSchedules", q,
+		func(env *environment) map[runlane.ScheduleID]*schedule { return env.schedules },
+		func(known *schedule) runlane.ScheduleRecord { return embedded.ScheduleAtRest(known.record) })
 }
 
 // ClaimScheduleOccurrence gives one caller the occurrence if it is new or its claim is over. One at or before the last

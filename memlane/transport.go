@@ -95,17 +95,7 @@ func (o *TransportOptions) check() error {
 			Hint:    "use 0 for the default, or a time",
 		}
 	}
-	for _, name := range o.Queues {
-		if err := name.Validate(); err != nil {
-			return &runlane.Error{
-				Code:    runlane.ErrConfigurationInvalid,
-				Message: "TransportOptions.Queues has a bad name",
-				Hint:    "use printable text without ':'",
-				Cause:   err,
-			}
-		}
-	}
-	return nil
+	return embedded.JudgeQueueNames("TransportOptions.Queues", o.Queues)
 }
 
 // Start reports invalid options as runlane.ErrConfigurationInvalid, because NewTransport returns no error.

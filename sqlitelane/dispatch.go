@@ -22,7 +22,7 @@ func (s *Storage) ListRunsNeedingDispatch(
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	scope := embedded.NewScope("ListRunsNeedingDispatch", q.Environment, embedded.DueFilter(q)...)
+	scope := embedded.DueScope("ListRunsNeedingDispatch", q)
 	limit, after, err := embedded.OpenPage(&q.PageQuery, scope)
 	if err != nil {
 		return nil, err

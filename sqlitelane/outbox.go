@@ -41,7 +41,7 @@ func (s *Storage) ClaimOutboxMessages(
 		}
 		for _, e := range due {
 			d := e.Live()
-			d.Status, d.Token, d.ClaimUntil = lane.OutboxClaimed, s.nextToken(), embedded.At(c.ClaimUntil)
+			d.Claim(s.nextToken(), embedded.At(c.ClaimUntil))
 			if err := t.save(e); err != nil {
 				return err
 			}
@@ -194,7 +194,7 @@ func mark[M any](
 			if err != nil {
 				return err
 			}
-			if d == nil || d.Status != lane.OutboxClaimed || d.Token != marked.ClaimToken {
+			if d == nil || !d.ClaimedBy(marked.ClaimToken) {
 				stale = append(stale, marked.ID)
 				continue
 			}

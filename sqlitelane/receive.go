@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 )
@@ -48,9 +49,8 @@ type message struct {
 func (t *Transport) Receive(
 	ctx context.Context, queues []runlane.QueueName, concurrency int, handle func(context.Context, lane.Wakeup) error,
 ) error {
-	if len(queues) == 0 || concurrency < 1 {
-		return invalid("nothing to receive: no queue is named, or concurrency is below 1",
-			"name the queues to read and a concurrency of at least 1")
+	if err := embedded.JudgeReceive(queues, concurrency); err != nil {
+		return err
 	}
 	if t.isClosed() {
 		return nil
@@ -248,13 +248,11 @@ func (t *Transport) settle(r *reception, done message, err error) {
 		})
 		return
 	}
-	pause, longest := t.handBack, maxHandBack
+	longest := maxHandBack
 	if done.grouped {
 		longest = maxOrderedHandBack
 	}
-	for range min(done.refused, 20) {
-		pause = min(2*pause, max(longest, t.handBack))
-	}
+	pause := embedded.HandBackPause(t.handBack, longest, done.refused)
 	now := t.storage.now()
 	t.later(func(tx *file.Tx) error {
 		t.announce(tx, done.wakeup.Queue, now.Add(pause))

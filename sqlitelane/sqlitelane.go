@@ -80,15 +80,8 @@ func Open(ctx context.Context, path string, options *Options) (*lane.Lane, error
 	o := file.Options{
 		Path: path, Schema: schema, Application: applicationID, Format: format, Readers: readers,
 	}
-	for _, name := range options.Ordered {
-		if err := name.Validate(); err != nil {
-			return nil, &runlane.Error{
-				Code:    runlane.ErrConfigurationInvalid,
-				Message: "Options.Ordered has a bad name",
-				Hint:    "use printable text without ':'",
-				Cause:   err,
-			}
-		}
+	if err := embedded.JudgeQueueNames("Options.Ordered", options.Ordered); err != nil {
+		return nil, err
 	}
 	switch options.Sync {
 	case "", SyncFull:

@@ -10,9 +10,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// DueFilter is the part of the query that a cursor is bound to. The instant is not part of it: it moves while a caller
-// pages.
-func DueFilter(q *lane.DueQuery) []string {
+// DueScope is the scope of a list of due runs. The instant is not part of it: it moves while a caller pages.
+func DueScope(method string, q *lane.DueQuery) Scope {
 	var parts []string
 	for _, queue := range q.Queues {
 		parts = append(parts, "queue", string(queue))
@@ -26,7 +25,7 @@ func DueFilter(q *lane.DueQuery) []string {
 	for _, queue := range q.Bounded {
 		parts = append(parts, "bounded", string(queue.Name))
 	}
-	return parts
+	return NewScope(method, q.Environment, parts...)
 }
 
 // BoundedPolicy is the policy that the query has for the queue; the zero value for one without a limit.

@@ -137,6 +137,16 @@ func (o *Outbox[T]) Publish(s *State, d *Delivery[T], at Millis) {
 	}
 }
 
+// Claim gives the row to a publisher.
+func (d *Delivery[T]) Claim(token T, until Millis) {
+	d.Status, d.Token, d.ClaimUntil = lane.OutboxClaimed, token, until
+}
+
+// ClaimedBy reports whether the row is under the claim of that token.
+func (d *Delivery[T]) ClaimedBy(token T) bool {
+	return d.Status == lane.OutboxClaimed && d.Token == token
+}
+
 // Fail marks a row as one that is to be published again.
 func (d *Delivery[T]) Fail(f *lane.OutboxFailure) {
 	d.Status, d.Attempts, d.AvailableAt = lane.OutboxFailed, f.Attempts, At(f.NextAvailableAt)
