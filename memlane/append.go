@@ -35,10 +35,10 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 //  1. the sequence;
 //  2. the ownership of the lease;
 //  3. the command itself;
-//  4. the eligibility of the run for this command, a slot included: this may take a slot, so nothing may fail after it;
-//  5. for a creation, the owners of keys and the slot.
+//  4. whether the run is eligible for the command; this may take a slot, so nothing may fail after it;
+//  5. for a creation, the owners of its keys and the slot.
 //
-// The functions get nil for a run that does not exist.
+// ownership and eligibility get nil for a run that does not exist.
 func (s *Storage) commit(
 	t *lane.Transition,
 	initial lane.InitialOutbox,
@@ -59,7 +59,7 @@ func (s *Storage) commit(
 	return r, nil
 }
 
-// lockCommit locks what a commit may touch.
+// lockCommit locks everything that a commit may change.
 func (s *Storage) lockCommit(t *lane.Transition) held {
 	p := t.Projected
 	if t.Queue.Bounded() || p.IdempotencyKey != "" || p.SingletonKey != "" {
@@ -125,10 +125,10 @@ func (s *Storage) write(
 	return nil
 }
 
-// judgeCreation returns why a run cannot be made, or takes the slot that it begins with. now is the storage's clock: an
-// import makes runs of a past in which a key had an owner that is over by now.
+// judgeCreation returns why a run cannot be created, else takes its initial slot. now is the storage's clock: an
+// import creates runs in the past, when a key may have had an owner that has expired since.
 func (env *environment) judgeCreation(e *entry, t *lane.Transition, now embedded.Millis) error {
-	e.created = e.events[0].body.(*runlane.RunCreated) // judgeCommand made sure of it
+	e.created = e.events[0].body.(*runlane.RunCreated) // checked by judgeCommand
 	if err := env.judgeOwners(e, max(now, e.events[0].at)); err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func judgeCommand(e *entry, t *lane.Transition) error {
 	return embedded.JudgeCommand(t, malformed, e.created, embedded.JudgePayload(t.Projected, e.created))
 }
 
-// apply takes over the projection and makes the outbox rows of the events that were added.
+// apply stores the projection and creates the outbox rows that the new events request.
 func (e *entry) apply(t *lane.Transition, initial lane.InitialOutbox, r *receipt, token func() uint64) {
 	e.keep(t.Projected)
 	e.outbox.Commit(e.known(), t, initial, token, func(made *row) {

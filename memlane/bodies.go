@@ -9,8 +9,7 @@ import (
 	"github.com/runlane/runlane-go/internal/embedded"
 )
 
-// bodyRoom is preallocated memory for one body of each type that simple runs have. Other bodies are allocated
-// separately.
+// bodyRoom is preallocated memory for one body of each type in a simple run.
 type bodyRoom struct {
 	created   *runlane.RunCreated
 	delivery  *runlane.RunDeliveryRequested
@@ -19,7 +18,7 @@ type bodyRoom struct {
 	succeeded *runlane.RunSucceeded
 }
 
-// claimRoom returns the room the first time, then new memory.
+// claimRoom returns the room once, then new memory.
 func claimRoom[T any](room **T) *T {
 	if t := *room; t != nil {
 		*room = nil
@@ -28,7 +27,7 @@ func claimRoom[T any](room **T) *T {
 	return new(T)
 }
 
-// copyBody shares nothing with body, and has whole milliseconds.
+// copyBody returns a deep copy with whole milliseconds.
 func (room *bodyRoom) copyBody(body runlane.EventBody) runlane.EventBody {
 	switch b := body.(type) {
 	case *runlane.RunCreated:

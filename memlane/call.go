@@ -10,16 +10,16 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// called are the calls of a run, by name.
+// called returns the run's calls by name.
 func (e *entry) called() map[string]*lane.RunCall { return e.shard.calls[e.id] }
 
-// untold reports a finished run whose end is still to be told.
+// untold reports whether the run has ended and still owes notifications, see [lane.Untold].
 func (e *entry) untold() bool {
 	_, _, ok := e.shard.indexes.untold.find(item{e.due.at, e})
 	return ok
 }
 
-// leave marks a run that has just ended where its end is to be told, and reports that.
+// leave marks a run that has just ended if it owes notifications, and reports that.
 func (e *entry) leave(p *runlane.Run) bool {
 	untold := lane.Untold(p, len(e.called()) > 0)
 	if untold {
@@ -28,7 +28,7 @@ func (e *entry) leave(p *runlane.Run) bool {
 	return untold
 }
 
-// BeginCall puts a call beside a run.
+// BeginCall stores a call of a run.
 func (s *Storage) BeginCall(ctx context.Context, c *lane.CallCommand) (*lane.RunCall, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -81,12 +81,12 @@ func (s *Storage) ReadCalls(ctx context.Context, q *lane.CallQuery) (*lane.Calls
 	return read, nil
 }
 
-// ListRunsToTell returns runs whose end is untold.
+// ListRunsToTell returns ended runs that owe notifications.
 func (s *Storage) ListRunsToTell(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsToTell", q, nil, func(ix *indexes) []*ordered { return []*ordered{&ix.untold} }, nil)
 }
 
-// TellEnd tells an end once. It concerns two runs, so everything is locked.
+// TellEnd notifies one caller of an end, once. It changes two runs, so it locks everything.
 func (s *Storage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (s *Storage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commi
 	return &r.commit, nil
 }
 
-// judgeTelling returns why an end cannot be told.
+// judgeTelling returns why the notification is not due.
 func (env *environment) judgeTelling(c *lane.TellCommand) error {
 	e := env.run(c.RunID)
 	if e == nil || !e.untold() || e.view().state.CreatedAt != embedded.At(c.CreatedAt) {
@@ -141,7 +141,7 @@ func (env *environment) judgeTelling(c *lane.TellCommand) error {
 	return embedded.JudgeTelling(to.view().known(), c, to.called()[c.To.Name])
 }
 
-// tell removes the mark and counts the end.
+// tell removes the mark and counts the child as ended.
 func (env *environment) tell(c *lane.TellCommand) {
 	e := env.run(c.RunID)
 	e.shard.indexes.untold.remove(item{e.due.at, e})
@@ -163,7 +163,7 @@ func (env *environment) needed(e *entry, p *embedded.Pruning) bool {
 	return p.Needed(&source, env.flow(source.FlowID), from)
 }
 
-// missing reports a call of which ends are still to be counted.
+// missing reports whether each of the calls has children that have not ended.
 func (e *entry) missing(names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool {
 		kept := e.called()[name]

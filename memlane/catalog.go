@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// PutTask keeps a task's definition.
+// PutTask stores a task's definition.
 func (s *Storage) PutTask(ctx context.Context, c *lane.PutTaskCommand) error {
 	if err := embedded.Ended(ctx); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (s *Storage) PutTask(ctx context.Context, c *lane.PutTaskCommand) error {
 	return nil
 }
 
-// ListTasks pages the definitions by id.
+// ListTasks pages the definitions by ID.
 func (s *Storage) ListTasks(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lane.TaskRecord], error) {
 	return pageByID(ctx, s, "ListTasks", q,
 		func(env *environment) map[runlane.TaskID]lane.TaskRecord { return env.tasks },

@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// The invariants of this storage.
+// Invariants of this storage.
 const (
 	ruleDue = "an active run is due in exactly one place, at the instant its projection says; a finished one " +
 		"only among the finished"
@@ -21,8 +21,8 @@ const (
 	ruleIndexes = "indexes hold what runs know about, in order, and nothing else"
 )
 
-// Check pages through the runs of an environment by id and returns what breaks the invariants. It reads everything
-// under the lock: it is for tests and diagnosis.
+// Check pages through the runs of an environment by ID and returns violated invariants. It reads everything under the
+// lock: use it for tests and diagnosis.
 func (s *Storage) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lane.Violation], error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (s *Storage) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[l
 	return page, nil
 }
 
-// checkWhole finds what belongs to no single run.
+// checkWhole checks the indexes and owners of the environment.
 func (env *environment) checkWhole(name runlane.Environment) []lane.Violation {
 	var violations []lane.Violation
 	broken := func(id runlane.RunID, rule, format string, args ...any) {
@@ -131,8 +131,7 @@ func (env *environment) checkWhole(name runlane.Environment) []lane.Violation {
 	return violations
 }
 
-// checkRun finds what is wrong with one run. The instants come from the contract's own predicates, not from the
-// indexes' code.
+// checkRun checks one run. Expected times come from the contract's predicates, not from the code of the indexes.
 func (env *environment) checkRun(e *entry) []lane.Violation {
 	var violations []lane.Violation
 	broken := func(rule, format string, args ...any) {

@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// ruleSlots does not compare slots with limits, because no limit is stored: each commit was checked against the one in
+// ruleSlots does not compare slots with limits, because none is stored: each commit is checked against the limit in
 // its command.
 const ruleSlots = "a slot's holder is running or reserved and names its partition; no run holds two; a run that " +
 	"waits for one is indexed"
@@ -19,7 +19,7 @@ func (env *environment) partitionKeys() []partitionKey {
 	})
 }
 
-// checkSlots goes from the slots to the runs.
+// checkSlots checks each slot's holder.
 func (env *environment) checkSlots(broken func(id runlane.RunID, format string, args ...any)) {
 	seen := map[*entry]bool{}
 	for _, key := range env.partitionKeys() {
@@ -43,7 +43,7 @@ func (env *environment) checkSlots(broken func(id runlane.RunID, format string, 
 	}
 }
 
-// checkSlot goes from the run to its slot, and to where it waits for one.
+// checkSlot checks the run's slot and its place among the runs that want one.
 func (env *environment) checkSlot(e, known *entry, run *runlane.Run, broken func(format string, args ...any)) {
 	p := env.partitions[known.partitionKey()]
 	if known.slot != nil && (known.slot != p || !slices.Contains(p.holders, e)) {

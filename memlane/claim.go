@@ -7,7 +7,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// ClaimRunLease gives a worker the run when it is runnable at c.At.
+// ClaimRunLease gives a worker the run if it is runnable at c.At.
 func (s *Storage) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.Acquisition, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func (s *Storage) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lan
 	}))
 }
 
-// HeartbeatRunLease extends the lease of its owner.
+// HeartbeatRunLease extends the owner's lease.
 func (s *Storage) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatCommand) (*lane.Commit, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (s *Storage) ReleaseRunLease(ctx context.Context, c *lane.ReleaseCommand) e
 	h, env := s.lockRun(c.Environment, c.RunID)
 	defer h.unlock()
 	e := env.run(c.RunID)
-	if e != nil && e.unpacked == nil { // it has ended, and nobody owns it
+	if e != nil && e.unpacked == nil { // finished, so without a lease
 		return embedded.JudgeRelease(&embedded.State{}, c)
 	}
 	return embedded.JudgeRelease(e.known(), c)

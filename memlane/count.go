@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// CountRuns implements lane.Storage by the sizes of lists.
+// CountRuns implements lane.Storage from the sizes of the lists.
 func (s *Storage) CountRuns(ctx context.Context, q *lane.CountQuery) (*lane.RunCounts, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ func (s *Storage) ListDeadLetters(
 	})
 }
 
-// RequeueDeadLetters makes rows pending again, due at once, as if they had never been tried.
+// RequeueDeadLetters makes rows pending again and due at once, with no attempts.
 func (s *Storage) RequeueDeadLetters(ctx context.Context, c *lane.RequeueCommand) (requeued int, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return 0, err

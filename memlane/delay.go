@@ -8,23 +8,23 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// later holds wakeups until their time. One timer runs while it holds any, set to the earliest. The transport's lock
-// guards it.
+// later holds wakeups until they are due. One timer runs while there are any, set to the earliest. Guarded by the
+// transport's lock.
 type later struct {
 	heap  delayedHeap
 	timer *time.Timer
 }
 
-// delayed is a wakeup that goes into its queue at an instant.
+// delayed is a wakeup that enters its queue later.
 type delayed struct {
 	at      time.Time
 	queue   *queue
 	wakeup  waitingWakeup
-	refused *list.Element // its place among the refused ones of its queue; nil for a wakeup with a delay
+	refused *list.Element // its element in queue.refused; nil if it was not refused
 	index   int           // in the heap
 }
 
-// keepFor holds a wakeup for later.
+// keepFor delays a wakeup.
 func (t *Transport) keepFor(q *queue, w lane.Wakeup, delay time.Duration) {
 	t.keep(&delayed{at: time.Now().Add(delay), queue: q, wakeup: waitingWakeup{Wakeup: w}})
 }
@@ -36,7 +36,7 @@ func (t *Transport) keep(d *delayed) {
 	}
 }
 
-// move changes the instant of a wakeup.
+// move changes when a wakeup is due.
 func (t *Transport) move(d *delayed, at time.Time) {
 	d.at = at
 	heap.Fix(&t.later.heap, d.index)
@@ -45,7 +45,7 @@ func (t *Transport) move(d *delayed, at time.Time) {
 	}
 }
 
-// drop forgets a wakeup. A timer that was set to it finds nothing due.
+// drop removes a wakeup. A timer set to it finds nothing due.
 func (t *Transport) drop(d *delayed) {
 	heap.Remove(&t.later.heap, d.index)
 	if len(t.later.heap) == 0 {
@@ -61,7 +61,7 @@ func (t *Transport) arm() {
 	t.later.timer = time.AfterFunc(time.Until(t.later.heap[0].at), t.release)
 }
 
-// release runs in the timer's goroutine: it moves what is due into its queue.
+// release moves due wakeups into their queues. The timer's goroutine runs it.
 func (t *Transport) release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,7 +78,7 @@ func (t *Transport) release() {
 	}
 }
 
-// stop forgets everything.
+// stop drops all wakeups.
 func (l *later) stop() {
 	if l.timer != nil {
 		l.timer.Stop()
@@ -86,7 +86,7 @@ func (l *later) stop() {
 	l.heap = nil
 }
 
-// delayedHeap is a heap by time, see container/heap.
+// delayedHeap implements container/heap, ordered by time.
 type delayedHeap []*delayed
 
 func (h delayedHeap) Len() int           { return len(h) }

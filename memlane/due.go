@@ -8,8 +8,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// ListRunnableRuns returns what a worker may claim. Of the runs in q.Bounded these are all runs with a slot, and as
-// many others as there are free slots.
+// ListRunnableRuns returns the runs that a worker may claim. Of queues in q.Bounded it returns all runs with a slot,
+// and as many others as there are free slots.
 func (s *Storage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	left := room{q: q}
 	return s.scan(ctx, "ListRunnableRuns", q, func(k kind) bool {
@@ -22,8 +22,8 @@ func (s *Storage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runl
 	})
 }
 
-// ListRunsNeedingDelivery returns runs that need a fresh delivery request, q.Bounded left out. A scheduled run whose
-// row is not published yet comes with that row; one whose row was given up waits for the operator.
+// ListRunsNeedingDelivery returns runs that need a new delivery request, except in q.Bounded. A scheduled run with an
+// unpublished row comes with that row; one with a dead letter waits for an operator.
 func (s *Storage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsNeedingDelivery", q, func(k kind) bool {
 		return k.is().Waiting() || k.is() == runlane.StatusRunning
@@ -32,9 +32,8 @@ func (s *Storage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery)
 	})
 }
 
-// ListRunsNeedingRedelivery returns queued runs whose published wakeup counts as lost, and those that waited for a slot
-// of a queue that has no limit any more. It leaves q.Bounded out: what is lost there is found when its reservation is
-// over.
+// ListRunsNeedingRedelivery returns queued runs with a lost wakeup, and runs that waited for a slot of a queue that
+// has no limit any more. It leaves out q.Bounded: a wakeup lost there is found when its reservation ends.
 func (s *Storage) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsNeedingRedelivery", q, nil, func(ix *indexes) []*ordered {
 		return []*ordered{&ix.redeliveries, &ix.undelivered}
@@ -43,7 +42,7 @@ func (s *Storage) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuer
 	})
 }
 
-// ListRunsNeedingCancellationFinalization returns runs whose cancellation was requested and whose lease is over.
+// ListRunsNeedingCancellationFinalization returns runs with a requested cancellation and an expired lease.
 func (s *Storage) ListRunsNeedingCancellationFinalization(
 	ctx context.Context, q *lane.DueQuery,
 ) (*runlane.Page[lane.RunRef], error) {
@@ -51,8 +50,8 @@ func (s *Storage) ListRunsNeedingCancellationFinalization(
 	return s.scan(ctx, "ListRunsNeedingCancellationFinalization", q, cancelling, nil, nil)
 }
 
-// scan pages the runs of some kinds, or of other indexes, that are due at q.At, in due order. refine may complete or skip
-// a row.
+// scan pages runs due at q.At in due order, from lists of some kinds or from other indexes. refine may complete or
+// skip a row.
 func (s *Storage) scan(
 	ctx context.Context, method string, q *lane.DueQuery, of func(kind) bool, others func(*indexes) []*ordered,
 	refine func(*environment, *entry, *lane.RunRef) embedded.Verdict,
@@ -78,7 +77,7 @@ func (s *Storage) scan(
 		sets = env.sets(others)
 	}
 	return embedded.FillPage(ascend(sets, placeOf(after)).pop, scope, limit, 0, func(i item) (lane.RunRef, embedded.Verdict, error) {
-		i.entry = i.entry.view() // of a finished run, which may be packed
+		i.entry = i.entry.view() // a finished run may be packed
 		e := i.entry
 		switch {
 		case i.at > now:
@@ -95,7 +94,7 @@ func (s *Storage) scan(
 	})
 }
 
-// ref is the run as scans show it.
+// ref returns the run as scans show it.
 func (i item) ref() lane.RunRef {
 	e := i.entry
 	return lane.RunRef{
@@ -108,7 +107,7 @@ func (i item) ref() lane.RunRef {
 	}
 }
 
-// underway reports whether, within the query's patience, a wakeup is on its way to the run or a worker answered one.
+// underway reports whether, within the query's patience, a wakeup is on its way to the run or its owner answered one.
 func (e *entry) underway(now embedded.Millis, patience lane.Patience) bool {
 	return e.outbox.Underway(e.known(), e.created.Queue, now, patience)
 }

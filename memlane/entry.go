@@ -9,34 +9,32 @@ import (
 	"github.com/runlane/runlane-go/internal/embedded"
 )
 
-// entry is one run. It holds instants as millis and each payload and output once, and shares no memory with commands or
-// results.
+// entry is one run. It keeps each payload and output once and shares no memory with commands or results.
 type entry struct {
 	id          runlane.RunID
 	environment runlane.Environment
-	shard       *shard // nil until the run is the storage's
-	due         place  // among the active runs, or among the finished ones
+	shard       *shard // nil until the run is added
+	due         place  // in the list of active or finished runs
 
-	*unpacked        // nil once the run is packed
-	packed    string // of a finished run: its data in few bytes, see pack
+	*unpacked        // nil if packed
+	packed    string // compact data of a finished run, see pack
 }
 
-// unpacked is all data of a run that is not packed: what its creation fixed, its projection, its history and its
-// deliveries.
+// unpacked is the data of a run that is not packed.
 type unpacked struct {
-	created *runlane.RunCreated // task, queue, payload, keys and source never change after it
+	created *runlane.RunCreated // never modified
 	state   state
 	events  []event
 
-	outbox embedded.Outbox[uint64] // its claims are numbered
+	outbox embedded.Outbox[uint64] // claims are numbered
 
-	delivery    place // among the deliveries to publish, published or given up
-	undelivered place // among the queued runs that no delivery brings to a worker
+	delivery    place // in the index of unpublished, published or dead rows
+	undelivered place // in the index of queued runs without a certain delivery
 
-	slot  *partition // where the run has a slot; nil for runs without one, and in queues without a limit
-	wants place      // among the runs of its partition that want a slot, when its queue was ever limited
+	slot  *partition // nil if the run has no slot or the queue no limit
+	wants place      // among the runs of its partition that want a slot, if the queue was ever limited
 
-	// Room for the history and the delivery of a run without retries or releases, which needs no other memory then.
+	// Preallocated memory for a run without retries or releases. Such a run needs no more.
 	room          bodyRoom
 	eventRoom     [5]event
 	createdRoom   runlane.RunCreated
@@ -47,7 +45,7 @@ type unpacked struct {
 	rowRoom       [1]row
 }
 
-// state is what commits change of a projection.
+// state is the part of a projection that commits change.
 type state struct {
 	embedded.State
 
@@ -59,7 +57,7 @@ type state struct {
 	traceCarrier, meta      map[string]string
 }
 
-// known is what judgements look at, nil for a run that does not exist. The run is not packed.
+// known returns the state that commands are judged by, nil for a run that does not exist. The run must not be packed.
 func (e *entry) known() *embedded.State {
 	if e == nil {
 		return nil
@@ -67,7 +65,7 @@ func (e *entry) known() *embedded.State {
 	return &e.state.State
 }
 
-// unpackedPool has those of packed runs, for new ones.
+// unpackedPool recycles the memory of packed runs.
 var unpackedPool = sync.Pool{New: func() any { return new(unpacked) }}
 
 func newUnpacked() *unpacked {
@@ -88,7 +86,7 @@ func newEntry(p *runlane.Run) *entry {
 	return &entry{id: p.ID, environment: runlane.Environment(p.Environment.Name()), unpacked: newUnpacked()}
 }
 
-// keep takes over the projection of a commit.
+// keep stores the projection of a commit.
 func (e *entry) keep(p *runlane.Run) {
 	s := &e.state
 	s.Status, s.Sequence, s.counters = p.Status, p.EventSequence, p.Counters
@@ -117,7 +115,7 @@ func keepMap(have, next map[string]string) map[string]string {
 	return maps.Clone(next)
 }
 
-// project is the run as callers get it: their own copy.
+// project returns a copy of the run for callers.
 func (e *entry) project(bulk bool) *runlane.Run {
 	run := new(runlane.Run)
 	e.fill(run)
@@ -125,8 +123,7 @@ func (e *entry) project(bulk bool) *runlane.Run {
 	return run
 }
 
-// fill writes the projection into run. It shares what never changes with the storage: the caller has to copy that, see
-// own.
+// fill writes the projection into run. The result shares immutable data with the storage until own copies it.
 func (e *entry) fill(run *runlane.Run) {
 	s, c := &e.state, e.created
 	*run = runlane.Run{
@@ -165,7 +162,7 @@ func (e *entry) fill(run *runlane.Run) {
 	}
 }
 
-// own makes a filled run share nothing. It needs no lock.
+// own makes a filled run independent of the storage. It needs no lock.
 func own(run *runlane.Run, bulk bool) {
 	run.TraceCarrier, run.Meta = maps.Clone(run.TraceCarrier), maps.Clone(run.Meta)
 	run.Waiting = run.Waiting.Clone()
@@ -177,7 +174,7 @@ func own(run *runlane.Run, bulk bool) {
 	}
 }
 
-// summary is the run as lists show it.
+// summary returns the run as lists show it.
 func (e *entry) summary() runlane.RunSummary {
 	s, c := &e.state, e.created
 	summary := runlane.RunSummary{

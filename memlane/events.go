@@ -8,19 +8,18 @@ import (
 	"github.com/runlane/runlane-go/internal/embedded"
 )
 
-// event is one event of a history. Its run and sequence follow from its position there. Neither body nor notes ever
-// change.
+// event is one event of a history; its position implies the sequence. body and notes are never modified.
 type event struct {
 	at    embedded.Millis
-	actor unique.Handle[runlane.Actor] // few actors cause many events
+	actor unique.Handle[runlane.Actor] // interned: few actors cause most events
 	notes *notes
 	body  runlane.EventBody
 }
 
-// notes are the fields that only few events have.
+// notes are fields that few events have.
 type notes struct{ meta, traceCarrier map[string]string }
 
-// copyEvents adds our own copies of a command's events, in whole milliseconds.
+// copyEvents appends copies of a command's events, in whole milliseconds.
 func (l *unpacked) copyEvents(events []runlane.Event) {
 	for i := range events {
 		e := &events[i]
@@ -32,7 +31,7 @@ func (l *unpacked) copyEvents(events []runlane.Event) {
 	}
 }
 
-// record is the event as callers get it: their own copy.
+// record returns a copy of the event for callers.
 func (ev *event) record(e *entry, sequence int64) runlane.EventRecord {
 	r := runlane.EventRecord{
 		ID: embedded.EventID(e.id, sequence), Sequence: sequence,

@@ -10,24 +10,23 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// feed is the order of commits. Its lock is taken last, within that of the run's shard: so a commit is in the feed when
-// it is answered, and the feed has no gap.
+// feed is the order of commits. Its lock is taken last, inside the lock of the run's shard: a commit is in the feed
+// before its caller gets the answer, and the feed has no gaps.
 type feed struct {
 	on atomic.Bool
 
 	mu    sync.Mutex
-	items []feedItem // the latest ones, at their position modulo their number
-	last  int64      // position
-	tag   int64      // of this feed
+	items []feedItem // the latest ones; each at its position modulo len(items)
+	last  int64      // the last position
+	tag   int64      // identifies this feed
 }
 
-// feedItem is one commit.
 type feedItem struct {
 	environment string
 	item        lane.FeedItem
 }
 
-// note keeps a commit, once the feed was begun.
+// note appends a commit once the feed was begun.
 func (f *feed) note(e *entry, t *lane.Transition) {
 	if !f.on.Load() {
 		return
@@ -50,7 +49,7 @@ func (f *feed) note(e *entry, t *lane.Transition) {
 	}
 }
 
-// BeginFeed implements lane.Storage. It waits for commits under way: those are not in the feed.
+// BeginFeed implements lane.Storage. It waits for commits under way, which are not in the feed.
 func (s *Storage) BeginFeed(ctx context.Context) (lane.FeedPosition, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return lane.FeedPosition{}, err
@@ -58,7 +57,7 @@ func (s *Storage) BeginFeed(ctx context.Context) (lane.FeedPosition, error) {
 	h := s.lockAll()
 	defer h.unlock()
 	if !s.feed.on.Swap(true) {
-		s.feed.tag = rand.Int64() // it has to differ, not to be secret
+		s.feed.tag = rand.Int64() // needs to differ, is no secret
 	}
 	return lane.FeedPosition{Number: s.feed.last, Tag: s.feed.tag}, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// flow returns the record of one, nil when it is absent. env may be nil.
+// flow returns a record, or nil. env may be nil.
 func (env *environment) flow(id runlane.FlowID) *lane.FlowRecord {
 	if env == nil {
 		return nil
@@ -19,7 +19,7 @@ func (env *environment) flow(id runlane.FlowID) *lane.FlowRecord {
 	return env.flows[id]
 }
 
-// PutFlow writes the record of a flow, or removes it, if its version is still what the caller read.
+// PutFlow writes or removes a flow's record if its version is still the one that the caller read.
 func (s *Storage) PutFlow(ctx context.Context, c *lane.FlowCommand) (*lane.FlowRecord, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (s *Storage) GetFlow(ctx context.Context, q *lane.FlowRead) (*lane.FlowReco
 	}
 }
 
-// ListFlows pages records without their plans.
+// ListFlows pages records without plans.
 func (s *Storage) ListFlows(ctx context.Context, q *lane.FlowQuery) (*runlane.Page[lane.FlowRecord], error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (s *Storage) ListFlows(ctx context.Context, q *lane.FlowQuery) (*runlane.Pa
 	return page, nil
 }
 
-// listed reports a flow that the query asks for.
+// listed reports whether the flow matches the query.
 func listed(q *lane.FlowQuery, f *lane.FlowRecord) bool {
 	switch {
 	case f.Finished() != q.Finished:
@@ -123,19 +123,19 @@ func listed(q *lane.FlowQuery, f *lane.FlowRecord) bool {
 	}
 }
 
-// flowPosition is the place of a flow in its list: by id, by when it is to be tended, or by when it finished.
+// flowPosition is the flow's place in its list: by ID, by when it is due for tending, or by when it finished.
 func flowPosition(q *lane.FlowQuery, f *lane.FlowRecord) embedded.Position {
 	p := embedded.Position{ID: string(f.ID)}
 	switch {
 	case f.Finished():
 		p.At = embedded.At(f.FinishedAt)
 	case !q.Before.IsZero():
-		p.At = -embedded.At(f.TendAt) // the soonest first
+		p.At = -embedded.At(f.TendAt) // soonest first
 	}
 	return p
 }
 
-// compareFlows orders places, the latest first.
+// compareFlows orders places, latest first.
 func compareFlows(a, b embedded.Position) int {
 	return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(a.ID, b.ID))
 }

@@ -5,34 +5,33 @@ import (
 	"github.com/runlane/runlane-go/internal/embedded"
 )
 
-// indexes order runs by when they need inspection, each index for one purpose:
+// indexes order runs by when they need attention:
 //
-//	groups                      every run is in exactly one of their lists
-//	unpublished to dead         the latest delivery of a queued or scheduled run is in one of them
+//	groups                 every run is in exactly one of their lists
+//	unpublished to dead    the latest delivery of a queued or scheduled run is in one of them
 type indexes struct {
-	groups    map[group]lists              // the runs of a queue and a task
-	schedules map[runlane.ScheduleID]lists // those of a schedule once more; nil until there is one
+	groups    map[group]lists              // runs of a queue and task
+	schedules map[runlane.ScheduleID]lists // the same runs by schedule; nil if empty
 	sources   map[runlane.RunID]map[*entry]struct{}
 
-	unpublished  ordered // deliveries to publish: by when they are available, or by the end of their claim
-	redeliveries ordered // published ones of queued runs: by when they count as lost
-	dead         ordered // given-up ones: since when
+	unpublished  ordered // rows to publish: by availability, or by the end of their claim
+	redeliveries ordered // published rows of queued runs: by when they count as lost
+	dead         ordered // dead letters: by when they were given up
 
-	// undelivered are queued runs that no delivery is certain to bring to a worker: those without a delivery, from when
-	// they may be taken, and those with a reservation, from its end. They need a slot, or a delivery request if their
-	// queue has no limit any more.
+	// Queued runs that may never get a wakeup: without a delivery, from when they are runnable; with a reservation,
+	// from its end. They need a slot, or a delivery request if their queue has no limit any more.
 	undelivered ordered
 
-	untold ordered // finished runs whose end is to be told: by the end of the run
+	untold ordered // ended runs that owe notifications: by when they ended
 }
 
-// place is where a run lies in one of the indexes.
+// place is a run's place in an index.
 type place struct {
-	set *ordered // nil: nowhere
+	set *ordered // nil: in none
 	at  embedded.Millis
 }
 
-// move puts the run somewhere else, or nowhere.
+// move moves the run to another place, or to none.
 func (p *place) move(e *entry, to place) {
 	if *p == to {
 		return
@@ -46,7 +45,7 @@ func (p *place) move(e *entry, to place) {
 	*p = to
 }
 
-// reindex is called after every change of a run or of its deliveries.
+// reindex must follow every change of a run or its deliveries.
 func (env *environment) reindex(e *entry) {
 	e.moveDue(e.duePlace())
 	e.delivery.move(e, e.deliveryPlace())
@@ -60,7 +59,7 @@ func (e *entry) duePlace() place {
 	s := &e.state
 	of, known := kindOf(s.Status, s.Waiting)
 	if !known {
-		return place{} // Transition.Validate lets no other status in
+		return place{} // Transition.Validate refuses other statuses
 	}
 	return place{e.shard.indexes.group(e).of(of), s.Due()}
 }

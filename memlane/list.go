@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// ListRuns pages summaries: active runs by when they next need attention, then finished ones newest first.
+// ListRuns pages summaries: active runs by when they next need attention, then finished runs, newest first.
 func (s *Storage) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page[runlane.RunSummary], error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (s *Storage) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page
 	})
 }
 
-// ListRunEvents pages one run's history in sequence order. A run that does not exist has no events.
+// ListRunEvents pages a run's history in sequence order. A missing run has no events.
 func (s *Storage) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runlane.Page[runlane.EventRecord], error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (s *Storage) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runla
 		next, by = len(events)-1, -1
 	}
 	if after != nil {
-		next = int(after.At) - 1 + by // a sequence counts from 1
+		next = int(after.At) - 1 + by // sequences start at 1
 	}
 	for ; next >= 0 && next < len(events); next += by {
 		if len(page.Items) == limit {

@@ -6,16 +6,16 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// group is the runs of a task in a queue.
+// group identifies the runs of a task in a queue.
 type group struct {
 	queue runlane.QueueName
 	task  runlane.TaskID
 }
 
-// lists are runs by kind, in the order of [embedded.State.Due].
+// lists are runs by kind, ordered by [embedded.State.Due].
 type lists map[kind]*ordered
 
-// kind is a status, and of a run that waits also for what: numbers of statuses, and bits of waitingKinds.
+// kind is the index of a status in statuses, and for waiting runs a bit for each of waitingKinds.
 type kind struct{ status, waits byte }
 
 var (
@@ -23,13 +23,13 @@ var (
 	waitingKinds = runlane.WaitingKinds()
 )
 
-// kindOf is false for a status that is not known.
+// kindOf returns known = false for an unknown status.
 func kindOf(s runlane.Status, waiting *runlane.Waiting) (of kind, known bool) {
 	n := slices.Index(statuses, s)
 	if n < 0 {
 		return kind{}, false
 	}
-	of.status = byte(n) // a few
+	of.status = byte(n)
 	if waiting != nil && s.Waiting() {
 		for bit, what := range waitingKinds {
 			if waiting.Has(what) {
@@ -42,13 +42,13 @@ func kindOf(s runlane.Status, waiting *runlane.Waiting) (of kind, known bool) {
 
 func (k kind) is() runlane.Status { return statuses[k.status] }
 
-// waitsFor reports a wait of that kind; "" is any, and none.
+// waitsFor reports whether the kind includes that wait; "" matches every kind.
 func (k kind) waitsFor(what runlane.WaitingFor) bool {
 	bit := slices.Index(waitingKinds, what)
 	return what == "" || bit >= 0 && k.waits>>bit&1 == 1
 }
 
-// of is the list of a kind, which is made where there is none.
+// of returns the list of a kind. It is created if missing.
 func (l lists) of(k kind) *ordered {
 	set := l[k]
 	if set == nil {
@@ -58,7 +58,7 @@ func (l lists) of(k kind) *ordered {
 	return set
 }
 
-// group has the lists of a run's queue and task.
+// group returns the lists of the run's queue and task.
 func (ix *indexes) group(e *entry) lists {
 	return made(&ix.groups, group{e.created.Queue, e.created.TaskID})
 }
@@ -75,8 +75,7 @@ func made[K comparable](all *map[K]lists, key K) lists {
 	return found
 }
 
-// moveDue puts the run into another list, or into none: also in those of its schedule, and among the runs that another
-// run is the source of.
+// moveDue moves the run to another list, or to none, also in the lists by schedule and by source run.
 func (e *entry) moveDue(to place) {
 	from := e.due
 	if from == to {
@@ -111,7 +110,7 @@ func (e *entry) moveDue(to place) {
 	}
 }
 
-// listedBySource reports a run that is where its schedule and its source run find it.
+// listedBySource reports whether the lists by schedule and by source run contain the run.
 func (e *entry) listedBySource(created *runlane.RunCreated) bool {
 	ix := &e.shard.indexes
 	if id := created.Source.ScheduleID; id != "" {
@@ -127,7 +126,7 @@ func (e *entry) listedBySource(created *runlane.RunCreated) bool {
 	return ok || created.Source.RunID == ""
 }
 
-// choice says which lists are wanted.
+// choice selects lists.
 type choice struct {
 	of       func(kind) bool
 	queue    runlane.QueueName // "": all
@@ -137,14 +136,14 @@ type choice struct {
 	wants    func(runlane.QueueName) bool // nil: all
 }
 
-// ofStatus chooses lists by the status of their runs.
+// ofStatus selects lists by status.
 func ofStatus(wanted ...runlane.Status) func(kind) bool {
 	return func(k kind) bool { return slices.Contains(wanted, k.is()) }
 }
 
 func active(k kind) bool { return k.is().Active() }
 
-// lists are those of every shard that have runs which are wanted, and as few others as can be.
+// lists returns the nonempty lists of all shards that may contain chosen runs, and few others.
 func (env *environment) lists(by *choice) []*ordered {
 	var found []*ordered
 	add := func(all lists) {
@@ -174,7 +173,7 @@ func (env *environment) lists(by *choice) []*ordered {
 	return found
 }
 
-// byKind makes lists of a few runs.
+// byKind builds lists of a few runs.
 func byKind(runs map[*entry]struct{}) lists {
 	all := lists{}
 	for e := range runs {

@@ -9,22 +9,22 @@ import (
 	"github.com/runlane/runlane-go/internal/embedded"
 )
 
-// ordered is a set of runs in time order, ties in id order: a sorted list cut into blocks, so that neither adding at
-// the end (the common case) nor removing from the front moves much. The zero value is empty.
+// ordered is a set of runs ordered by time, then by ID: a sorted list cut into blocks. Adding at the end (the common
+// case) and removing from the front move little. The zero value is empty.
 type ordered struct {
 	blocks [][]item
 	size   int
-	kind   kind   // of a list of runs
-	spare  []item // an empty block, kept for a set that fills and empties repeatedly
+	kind   kind   // if it is a list of runs
+	spare  []item // an empty block for reuse: many sets fill and empty repeatedly
 }
 
-// item is a run at the instant by which it is ordered.
+// item is a run at the time that orders it.
 type item struct {
 	at    embedded.Millis
 	entry *entry
 }
 
-// position is a place in the order, between items or on one.
+// position is a place in the order, on an item or between two.
 type position struct {
 	at embedded.Millis
 	id runlane.RunID
@@ -34,12 +34,12 @@ const blockSize = 256
 
 func (i item) position() position { return position{i.at, i.entry.id} }
 
-// Place is where a page of a part of a list ends that has the item last.
+// Place returns the item's position for cursors.
 func (i item) Place(part byte) embedded.Position {
 	return embedded.Position{Part: part, At: i.at, ID: string(i.entry.id)}
 }
 
-// placeOf is where a cursor resumes, nil at the beginning.
+// placeOf returns where a cursor resumes, nil for the start.
 func placeOf(after *embedded.Position) *position {
 	if after == nil {
 		return nil
@@ -54,7 +54,7 @@ func (p position) compare(other position) int {
 	return cmp.Compare(p.id, other.id)
 }
 
-// seek finds the first item that is not before p.
+// seek finds the first item at or after p.
 func (o *ordered) seek(p position) (block, index int) {
 	block = sort.Search(len(o.blocks), func(b int) bool {
 		items := o.blocks[b]
@@ -71,7 +71,7 @@ func (o *ordered) seek(p position) (block, index int) {
 func (o *ordered) insert(i item) {
 	o.size++
 	block, index := o.seek(i.position())
-	if block == len(o.blocks) { // behind everything
+	if block == len(o.blocks) { // after all others
 		if block == 0 || len(o.blocks[block-1]) == blockSize {
 			o.blocks = append(o.blocks, append(o.spare, i))
 			o.spare = nil
@@ -97,7 +97,7 @@ func (o *ordered) split(block int) {
 	o.blocks = slices.Insert(o.blocks, block+1, upper)
 }
 
-// remove reports whether the item was there.
+// remove returns false if the item was missing.
 func (o *ordered) remove(i item) bool {
 	block, index, ok := o.find(i)
 	if !ok {
@@ -112,7 +112,7 @@ func (o *ordered) remove(i item) bool {
 	return true
 }
 
-// without moves the shorter side, because items near the front are removed most often.
+// without moves the shorter side: most removals are near the front.
 func without(items []item, index int) []item {
 	if index >= len(items)/2 {
 		return slices.Delete(items, index, index+1)
@@ -127,15 +127,15 @@ func (o *ordered) find(i item) (block, index int, ok bool) {
 	return block, index, block < len(o.blocks) && o.blocks[block][index] == i
 }
 
-// walk goes through several sets at once, in one order. The sets must not change meanwhile.
+// walk merges several sets in order. The sets must not change meanwhile.
 type walk struct {
 	sets       []*ordered
-	next       [][2]int // block and index of the next item of each set
+	next       [][2]int // block and index of each set's next item
 	descending bool
-	heap       []int // sets that have a next item, that of the next one first
+	heap       []int // indexes of sets with a next item, smallest item first
 }
 
-// ascend walks upwards, from the first item behind after; nil means from the start.
+// ascend walks up from the first item after the position, nil for the start.
 func ascend(sets []*ordered, after *position) *walk {
 	w := &walk{sets: sets, next: make([][2]int, len(sets))}
 	for n, set := range sets {
@@ -151,7 +151,7 @@ func ascend(sets []*ordered, after *position) *walk {
 	return w.begin()
 }
 
-// descend walks downwards, from the last item before after; nil means from the end.
+// descend walks down from the last item before the position, nil for the end.
 func descend(sets []*ordered, after *position) *walk {
 	w := &walk{sets: sets, next: make([][2]int, len(sets)), descending: true}
 	for n, set := range sets {
@@ -165,7 +165,7 @@ func descend(sets []*ordered, after *position) *walk {
 	return w.begin()
 }
 
-// begin makes the heap.
+// begin builds the heap.
 func (w *walk) begin() *walk {
 	for n := range w.sets {
 		if w.has(n) {
@@ -178,7 +178,7 @@ func (w *walk) begin() *walk {
 	return w
 }
 
-// step is the place after or before the given one; block -1 or len(blocks) is outside.
+// step returns the place after or before a place. Block -1 or len(blocks) is outside.
 func (o *ordered) step(block, index, by int) (int, int) {
 	index += by
 	switch {
@@ -193,7 +193,7 @@ func (o *ordered) step(block, index, by int) (int, int) {
 	return block, index
 }
 
-// peek returns the next item; ok is false at the end.
+// peek returns the next item, ok = false at the end.
 func (w *walk) peek() (found item, ok bool) {
 	if len(w.heap) == 0 {
 		return item{}, false
@@ -201,7 +201,7 @@ func (w *walk) peek() (found item, ok bool) {
 	return w.at(w.heap[0]), true
 }
 
-// pop returns the next item and passes over it. The error is for storages that read.
+// pop returns the next item and advances. The error, always nil, is for [embedded.FillPage].
 func (w *walk) pop() (found item, ok bool, err error) {
 	if found, ok = w.peek(); ok {
 		w.advance()
@@ -209,7 +209,7 @@ func (w *walk) pop() (found item, ok bool, err error) {
 	return found, ok, nil
 }
 
-// advance passes over the item that peek returned.
+// advance skips the item that peek returned.
 func (w *walk) advance() {
 	n, by, last := w.heap[0], 1, len(w.heap)-1
 	if w.descending {
@@ -223,7 +223,7 @@ func (w *walk) advance() {
 	w.sink(0)
 }
 
-// sink moves an entry of the heap down to its place.
+// sink moves a heap entry down to its place.
 func (w *walk) sink(i int) {
 	for {
 		child := 2*i + 1
@@ -241,7 +241,7 @@ func (w *walk) sink(i int) {
 	}
 }
 
-// has reports a set that has a next item.
+// has reports whether set n has a next item.
 func (w *walk) has(n int) bool { return w.next[n][0] >= 0 && w.next[n][0] < len(w.sets[n].blocks) }
 
 func (w *walk) at(n int) item { return w.sets[n].blocks[w.next[n][0]][w.next[n][1]] }

@@ -11,7 +11,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// row is one delivery that was requested: a wakeup to publish.
+// row is one outbox row: a wakeup to publish.
 type row = embedded.Delivery[uint64]
 
 func (s *Storage) nextToken() uint64 { return s.tokens.Add(1) }
@@ -20,24 +20,24 @@ const tokenPrefix = "claim_"
 
 func tokenText(token uint64) string { return tokenPrefix + strconv.FormatUint(token, 36) }
 
-// holds reports whether the text is the token of the row's claim, which is not over.
+// holds reports whether the row is under the claim with that token.
 func holds(r *row, text string) bool {
 	number, ok := strings.CutPrefix(text, tokenPrefix)
 	token, err := strconv.ParseUint(number, 36, 64)
 	return ok && err == nil && r.ClaimedBy(token)
 }
 
-// liveRow is the only row of a run that can be due, see [embedded.Outbox.Live].
+// liveRow is [embedded.Outbox.Live].
 func (e *entry) liveRow() *row { return e.outbox.Live(e.known()) }
 
-// message is the row as callers get it: their own copy.
+// message returns a copy of the row for callers.
 func (e *entry) message(r *row) lane.OutboxMessage {
 	c := e.created
 	return r.Message(lane.RunKey{Environment: e.environment, RunID: e.id}, c.Queue, c.ConcurrencyKey,
 		e.state.traceCarrier, tokenText)
 }
 
-// ClaimOutboxMessages gives the caller due rows to publish.
+// ClaimOutboxMessages claims due rows for a publisher.
 func (s *Storage) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxCommand) ([]lane.OutboxMessage, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (s *Storage) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxCo
 	return messages, nil
 }
 
-// dueRows are the runs whose live rows are due, in due order.
+// dueRows returns runs with due rows, in due order.
 func (env *environment) dueRows(now embedded.Millis, c *lane.ClaimOutboxCommand, limit int) []*entry {
 	var due []*entry
 	for w := ascend(env.sets(unpublished), nil); len(due) < limit; w.advance() {
@@ -84,7 +84,7 @@ func (env *environment) dueRows(now embedded.Millis, c *lane.ClaimOutboxCommand,
 	return due
 }
 
-// dueAmong are those of the given rows that are live and due, and no others.
+// dueAmong returns the runs of the rows in ids that are live and due.
 func (env *environment) dueAmong(ids []string, now embedded.Millis, limit int) []*entry {
 	var due []*entry
 	chosen := map[*entry]bool{}
@@ -100,11 +100,11 @@ func (env *environment) dueAmong(ids []string, now embedded.Millis, limit int) [
 	return due
 }
 
-// row finds a row by its id, nil when it is gone.
+// row finds a row by its ID, nil if it is gone.
 func (env *environment) row(id string) (*entry, *row) {
 	runID, sequence, ok := embedded.ParseEventID(id)
 	e := env.run(runID)
-	if !ok || e == nil || e.unpacked == nil { // the rows of a packed run are settled
+	if !ok || e == nil || e.unpacked == nil { // a packed run has only settled rows
 		return nil, nil
 	}
 	if r := e.outbox.Delivery(sequence); r != nil {
@@ -113,7 +113,7 @@ func (env *environment) row(id string) (*entry, *row) {
 	return nil, nil
 }
 
-// MarkOutboxMessagesPublished acknowledges rows.
+// MarkOutboxMessagesPublished marks rows as published.
 func (s *Storage) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPublishedCommand) error {
 	now := embedded.At(c.At)
 	return mark(ctx, s, c.Environment, c.Messages,
@@ -121,20 +121,20 @@ func (s *Storage) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkP
 		func(e *entry, r *row, _ lane.OutboxRef) { e.outbox.Publish(e.known(), r, now) })
 }
 
-// MarkOutboxMessagesFailed records failures.
+// MarkOutboxMessagesFailed marks rows for another try.
 func (s *Storage) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailedCommand) error {
 	return mark(ctx, s, c.Environment, c.Messages, failureRef,
 		func(_ *entry, r *row, f lane.OutboxFailure) { r.Fail(&f) })
 }
 
-// MarkOutboxMessagesDeadLettered gives rows up.
+// MarkOutboxMessagesDeadLettered marks rows as dead letters.
 func (s *Storage) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.MarkDeadLetteredCommand) error {
 	now := embedded.At(c.At)
 	return mark(ctx, s, c.Environment, c.Messages, failureRef,
 		func(_ *entry, r *row, f lane.OutboxFailure) { r.GiveUp(&f, now) })
 }
 
-// markOne reports whether the claim was still in force.
+// markOne returns false if the claim has ended.
 func (s *Storage) markOne(name runlane.Environment, marked lane.OutboxRef, apply func(*entry, *row)) bool {
 	id, _, ok := embedded.ParseEventID(marked.ID)
 	if !ok {
@@ -156,7 +156,7 @@ func (s *Storage) markOne(name runlane.Environment, marked lane.OutboxRef, apply
 
 func failureRef(f lane.OutboxFailure) lane.OutboxRef { return f.OutboxRef }
 
-// mark checks each message separately: those whose claim is over stay as they are and are named in one conflict.
+// mark judges each message on its own. Messages with an expired claim stay unchanged; one conflict names them all.
 func mark[M any](
 	ctx context.Context, s *Storage, name runlane.Environment, messages []M,
 	ref func(M) lane.OutboxRef, apply func(e *entry, r *row, m M),

@@ -8,20 +8,19 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// scopedKey is an idempotency or singleton key in the scope of its task.
+// scopedKey is an idempotency or singleton key of a task.
 type scopedKey struct {
 	task runlane.TaskID
 	key  string
 }
 
-// owner holds an idempotency key. The policy of retention is the run's, captured at its creation.
+// owner holds an idempotency key. The run captured its retention at creation.
 type owner struct{ run *entry }
 
-// retains reports whether the run still owns its idempotency key at now.
+// retains reports whether the run owns its idempotency key at now.
 func (e *entry) retains(now embedded.Millis) bool { return e.known().Retains(e.created.Retention, now) }
 
-// judgeOwners tells which key of a new run has an owner already. The idempotency key is checked before the singleton
-// key.
+// judgeOwners refuses a new run if one of its keys has an owner. It checks the idempotency key first.
 func (env *environment) judgeOwners(e *entry, now embedded.Millis) error {
 	idempotency := scopedKey{e.created.TaskID, e.created.IdempotencyKey}
 	singleton := scopedKey{e.created.TaskID, e.created.SingletonKey}
@@ -41,15 +40,14 @@ func (env *environment) judgeOwners(e *entry, now embedded.Millis) error {
 // own takes the keys of a new run.
 func (env *environment) own(e *entry) {
 	if key := e.created.IdempotencyKey; key != "" {
-		env.idempotency[scopedKey{e.created.TaskID, key}] = &owner{run: e} // also in place of an owner that is over
+		env.idempotency[scopedKey{e.created.TaskID, key}] = &owner{run: e} // may replace an expired owner
 	}
 	if key := e.created.SingletonKey; key != "" {
 		env.singletons[scopedKey{e.created.TaskID, key}] = e
 	}
 }
 
-// disown frees the keys that a finished run does not keep. A key with a time to live stays and is checked when it is
-// read.
+// disown frees the keys that a finished run does not retain. A key with a time to live stays; lookups check the time.
 func (env *environment) disown(e *entry) {
 	singleton := scopedKey{e.created.TaskID, e.created.SingletonKey}
 	if env.singletons[singleton] == e {
@@ -61,7 +59,7 @@ func (env *environment) disown(e *entry) {
 	}
 }
 
-// GetRunByIdempotencyKey returns the owner of the key, and changes nothing.
+// GetRunByIdempotencyKey returns the key's owner. It changes nothing.
 func (s *Storage) GetRunByIdempotencyKey(ctx context.Context, key lane.OwnerKey) (*runlane.Run, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err

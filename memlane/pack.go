@@ -9,18 +9,17 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// packer writes a finished run into few bytes without pointers, which the garbage collector need not scan. A text that
-// occurs again (a queue, a worker, a token) is written once.
+// packer encodes a finished run compactly and without pointers for the garbage collector to scan. A repeated text
+// (queue, worker, token) is written once.
 type packer struct {
 	b     []byte
-	base  embedded.Millis // instants are written as distances from it
+	base  embedded.Millis // times are written as distances from it
 	texts []string
 }
 
-// packers are reused, to save allocations.
 var packers = sync.Pool{New: func() any { return new(packer) }}
 
-// usualTexts come before the texts of the run: words of the contract that nearly all histories repeat.
+// usualTexts are known from the start: nearly all histories contain them.
 var usualTexts = []string{
 	string(runlane.StatusSucceeded), string(runlane.StatusFailed), string(runlane.StatusCancelled),
 	string(runlane.EventDeliveryRequested), string(runlane.EventLeaseClaimed), string(runlane.EventStarted),
@@ -31,16 +30,16 @@ var usualTexts = []string{
 	string(runlane.SourceTrigger),
 }
 
-// textsKept is how many texts of a run may be referred to again, the usual ones and its id included.
+// textsKept bounds the texts of a run that can be repeated by number, usualTexts and IDs included.
 const textsKept = 40
 
-// texts are what a run's texts may refer to from the start.
+// texts returns the texts known from the start.
 func (e *entry) texts(room []string) []string {
 	return append(append(room[:0], usualTexts...), string(e.id), string(e.environment))
 }
 
-// pack replaces the data of a finished run by the packed form, which has all that reads need. A run with a row that a
-// publisher still holds is packed only after the row was marked.
+// pack replaces a finished run's data by the packed form, which has everything that reads need. A run with a claimed
+// row is packed after the row is marked.
 func (e *entry) pack() {
 	if e.unpacked == nil || !e.state.Status.Terminal() {
 		return
@@ -77,7 +76,7 @@ func (p *packer) flag(is bool) {
 	p.number(n)
 }
 
-// instant is 0 for none: a distance is never written as 0.
+// instant writes 0 for none. A distance is never written as 0.
 func (p *packer) instant(m embedded.Millis) {
 	switch distance := int64(m - p.base); {
 	case m == embedded.Absent:
@@ -89,7 +88,7 @@ func (p *packer) instant(m embedded.Millis) {
 	}
 }
 
-// text is 0 for none, the odd number of one that was written before, or the doubled length and the text.
+// text writes 0 for "", the odd number 2i+1 for the i-th known text, else twice the length and the text.
 func (p *packer) text(s string) {
 	if s == "" {
 		p.number(0)
@@ -108,7 +107,7 @@ func (p *packer) text(s string) {
 	p.b = append(p.b, s...)
 }
 
-// bytes tells nil from empty.
+// bytes distinguishes nil from empty.
 func (p *packer) bytes(b []byte) {
 	if b == nil {
 		p.number(-1)
@@ -151,7 +150,7 @@ func (p *packer) state(s *state) {
 	p.texted(s.meta)
 }
 
-// instants are all that a projection has.
+// instants returns all times of a projection.
 func (s *state) instants() [8]*embedded.Millis {
 	return [...]*embedded.Millis{
 		&s.RunAt, &s.startedAt, &s.FinishedAt, &s.dispatchedAt, &s.DispatchExpiresAt, &s.CreatedAt, &s.UpdatedAt,
@@ -185,7 +184,7 @@ func (p *packer) created(c *runlane.RunCreated) {
 		p.instant(embedded.At(c.Source.CreatedAt))
 	case runlane.SourceRerun, runlane.SourceManualRetry:
 		p.instant(embedded.At(c.Source.CreatedAt))
-	case runlane.SourceTrigger, runlane.SourceSchedule: // theirs stands above
+	case runlane.SourceTrigger, runlane.SourceSchedule: // written above
 	}
 }
 
@@ -202,13 +201,13 @@ func (p *packer) events(e *entry) {
 			p.texted(ev.notes.meta)
 			p.texted(ev.notes.traceCarrier)
 		}
-		if i > 0 { // the first is run.created, which is there already
+		if i > 0 { // run.created is stored already
 			p.body(ev.body)
 		}
 	}
 }
 
-// rareBody stands before the type of a body that is stored as JSON: of waits that something may end.
+// rareBody precedes the type of a body stored as JSON: one with a wait that an event may end.
 const rareBody = "+"
 
 func rare(body runlane.EventBody) bool {
@@ -228,7 +227,7 @@ func (p *packer) body(body runlane.EventBody) {
 	kind := string(runlane.Event{Body: body}.Type())
 	if rare(body) {
 		p.text(rareBody + kind)
-		data, _ := runlane.MarshalBody(body) // every body has one
+		data, _ := runlane.MarshalBody(body) // every body marshals
 		p.bytes(data)
 		return
 	}
@@ -270,7 +269,7 @@ func (p *packer) body(body runlane.EventBody) {
 	case *runlane.RunCancelled:
 		p.text(b.Reason)
 	default: // rare types are stored as JSON
-		data, _ := runlane.MarshalBody(body) // every body has one
+		data, _ := runlane.MarshalBody(body) // every body marshals
 		p.bytes(data)
 	}
 }

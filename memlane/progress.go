@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// PutProgress keeps the last note of a run's owner.
+// PutProgress stores the last note of a run's owner.
 func (s *Storage) PutProgress(ctx context.Context, key lane.RunKey, leaseToken string, p runlane.Progress) error {
 	if err := embedded.Ended(ctx); err != nil {
 		return err
@@ -17,7 +17,7 @@ func (s *Storage) PutProgress(ctx context.Context, key lane.RunKey, leaseToken s
 	defer s.mu.Unlock()
 	env := s.find(key.Environment)
 	e := env.run(key.RunID)
-	if e != nil && e.unpacked == nil { // it has ended
+	if e != nil && e.unpacked == nil { // finished
 		return embedded.LeaseLost(key.RunID)
 	}
 	if err := embedded.JudgeProgress(e.known(), key.RunID, leaseToken); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// PruneRuns removes finished runs with their histories and owners, oldest first. One call reads no more rows than a
-// page does.
+// PruneRuns removes finished runs with their histories and owners, oldest first. One call reads at most
+// [embedded.MostExamined] rows.
 func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.PruneProgress, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -39,20 +39,20 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range old.Items { // not during the walk, whose sets must not change
+	for _, e := range old.Items { // not during the walk: its sets must not change
 		env.remove(e)
 	}
 	progress.Pruned, progress.Skipped, progress.Next = len(old.Items), p.Skipped, old.Next
 	return progress, nil
 }
 
-// ownsKey reports whether the run is still the owner of its idempotency key: it may have been reset, or replaced.
+// ownsKey reports whether the run still owns its idempotency key. It may have been reset or replaced.
 func (env *environment) ownsKey(created *runlane.RunCreated, e *entry) bool {
 	holder := env.idempotency[scopedKey{created.TaskID, created.IdempotencyKey}]
 	return holder != nil && holder.run == e
 }
 
-// keepsKey reports whether pruning the run would free a key before its time.
+// keepsKey reports whether pruning the run would free its key too early.
 func (env *environment) keepsKey(e *entry, now embedded.Millis) bool {
 	if len(env.idempotency) == 0 {
 		return false
@@ -61,7 +61,7 @@ func (env *environment) keepsKey(e *entry, now embedded.Millis) bool {
 	return env.ownsKey(known.created, e) && known.retains(now)
 }
 
-// remove forgets a finished run and the key it may still own. A key that another run owns by now stays.
+// remove removes a finished run, and its key unless another run owns it.
 func (env *environment) remove(e *entry) {
 	if known := e.view(); env.ownsKey(known.created, e) {
 		delete(env.idempotency, scopedKey{known.created.TaskID, known.created.IdempotencyKey})

@@ -7,43 +7,41 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// queue has the wakeups of one binding, first in first out, and the receptions that wait for them. The transport's lock
-// guards it.
+// queue holds the wakeups of one binding, first in first out, and its receptions. Guarded by the transport's lock.
 type queue struct {
 	name     runlane.QueueName
-	blocks   [][]waitingWakeup // all full except the last: a backlog grows without being copied
-	head     int               // how many of the first block are gone
-	size     int               // how many wait
+	blocks   [][]waitingWakeup // all full except the last, so that a growing backlog is never copied
+	head     int               // index of the first wakeup in the first block
+	size     int               // waiting wakeups
 	spare    []waitingWakeup   // an empty block for reuse
 	inFlight int               // handed to a handler and not acknowledged
 	// receptions are the calls of Receive that read this queue.
 	receptions []*reception
-	// refused are the wakeups that a reception handed back, of *delayed. They are in flight.
+	// refused are wakeups (*delayed) that a reception handed back. They count as in flight.
 	refused list.List
-	// passed has for each reception the last wakeup of refused that it refused: it has refused all before it too, so it
-	// is offered each wakeup once.
+	// passed is the last element of refused that a reception refused. It refused everything before it too, so it gets
+	// each wakeup once.
 	passed map[*reception]*list.Element
 }
 
-// waitingWakeup is a wakeup with its refusals so far.
+// waitingWakeup is a wakeup with its refusals.
 type waitingWakeup struct {
 	lane.Wakeup
 
-	refused *refusals // nil: no handler refused it
+	refused *refusals // nil: none
 }
 
-// wakeupBlock is how many wakeups a block holds.
 const wakeupBlock = 256
 
 func (q *queue) waiting() int { return q.size }
 
-// push hands the wakeup to an idle receiver, else lets it wait.
+// push hands the wakeup to an idle receiver or appends it.
 func (q *queue) push(w waitingWakeup) {
 	for _, r := range q.receptions {
 		if r.idle > 0 {
 			r.idle--
 			q.inFlight++
-			r.handed <- received{q, w} // has room for every idle worker
+			r.handed <- received{q, w} // has room for each idle worker
 			return
 		}
 	}
@@ -58,7 +56,7 @@ func (q *queue) push(w waitingWakeup) {
 	q.size++
 }
 
-// pop takes the wakeup that waited longest.
+// pop takes the oldest wakeup.
 func (q *queue) pop() (waitingWakeup, bool) {
 	if q.size == 0 {
 		return waitingWakeup{}, false

@@ -9,26 +9,26 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// receipt is a commit as its caller gets it: their own copy.
+// receipt is a copy of a commit for its caller.
 type receipt struct {
 	commit      lane.Commit
 	acquisition lane.Acquisition
-	records     *records // nil where the caller wants none
+	records     *records // nil if the caller wants none
 }
 
-// outboxReceipt has room for the row of a creation.
+// outboxReceipt has room for a creation's row.
 type outboxReceipt struct {
 	receipt
 	outboxRoom [1]lane.OutboxMessage
 }
 
-// recordReceipt has the records in the same piece of memory.
+// recordReceipt allocates the records with the receipt.
 type recordReceipt struct {
 	outboxReceipt
 	recordRoom records
 }
 
-// records are what a commit wrote. Nearly all commits have at most two events, of the types that simple runs have.
+// records is a commit's events and run. Nearly all commits have at most two events, of a simple run's types.
 type records struct {
 	run       runlane.Run
 	room      bodyRoom
@@ -56,8 +56,7 @@ func newReceipt(t *lane.Transition) *receipt {
 	}
 }
 
-// record adds the events and the projection as they were stored. The run shares payload and output with the events that
-// brought them: both are the caller's.
+// record adds copies of the events and the projection. The run shares payload and output with the copied events.
 func (r *receipt) record(t *lane.Transition) {
 	if r.records == nil {
 		return
@@ -99,7 +98,7 @@ func (r *receipt) record(t *lane.Transition) {
 			run.Payload = body.Payload
 		case *runlane.RunSucceeded:
 			run.Output = body.Output
-		default: // brings no bytes
+		default: // no bytes
 		}
 		r.commit.Events = append(r.commit.Events, record)
 	}

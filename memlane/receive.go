@@ -11,24 +11,23 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// reception is one call of Receive. The transport's lock guards its fields.
+// reception is one call of Receive. Guarded by the transport's lock.
 type reception struct {
 	queues []*queue
-	turn   int           // the queue to read first, so that a busy one does not starve the others
-	idle   int           // workers that wait on handed
-	handed chan received // has room for all workers
+	turn   int           // the queue to read first: a busy queue must not starve the others
+	idle   int           // workers waiting on handed
+	handed chan received // has room for each worker
 }
 
-// received is a wakeup under way, and where it goes back to.
+// received is a wakeup in flight and its queue.
 type received struct {
 	queue  *queue
 	wakeup waitingWakeup
 }
 
-// Receive calls handle from concurrency goroutines until ctx ends or the transport is closed. Idle ones block: there is
-// no polling. A wakeup that handle refuses is offered to the other calls of Receive for its queue, which may have
-// handlers for other tasks: the first free one gets it. When all have refused it, it comes again after
-// [TransportOptions].HandBack, or at once to a new call of Receive.
+// Receive calls handle from concurrency goroutines until ctx ends or the transport is closed. Idle goroutines block
+// without polling. A refused wakeup is offered to the queue's other calls of Receive, which may handle other tasks.
+// When all have refused it, it is redelivered after [TransportOptions].HandBack, or at once to a new call of Receive.
 func (t *Transport) Receive(
 	ctx context.Context, queues []runlane.QueueName, concurrency int, handle func(context.Context, lane.Wakeup) error,
 ) error {
@@ -39,7 +38,7 @@ func (t *Transport) Receive(
 	defer t.leave(r)
 	attempt := context.WithoutCancel(ctx)
 	var workers sync.WaitGroup
-	for range concurrency { // each ends with ctx or the transport, once its handler has returned
+	for range concurrency { // each ends with ctx or the transport, after its handler returned
 		workers.Go(func() {
 			for {
 				next, ok := t.next(ctx, r)
@@ -54,7 +53,7 @@ func (t *Transport) Receive(
 	return nil
 }
 
-// join makes a reception known to its queues.
+// join adds a reception to its queues.
 func (t *Transport) join(names []runlane.QueueName, concurrency int) (*reception, error) {
 	if err := embedded.JudgeReceive(names, concurrency); err != nil {
 		return nil, err
@@ -76,7 +75,7 @@ func (t *Transport) join(names []runlane.QueueName, concurrency int) (*reception
 	return r, nil
 }
 
-// leave takes the reception out of its queues. Its workers have ended, so nothing can be handed to it any more.
+// leave removes the reception from its queues. Its workers have ended, so handed is empty.
 func (t *Transport) leave(r *reception) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,7 +96,7 @@ func (t *Transport) next(ctx context.Context, r *reception) (next received, ok b
 	}
 	for n := range r.queues {
 		q := r.queues[(r.turn+n)%len(r.queues)]
-		next, ok := t.takeRefused(q, r) // these came first
+		next, ok := t.takeRefused(q, r) // older than the others
 		if !ok {
 			next.queue = q
 			next.wakeup, ok = q.pop()
@@ -120,7 +119,7 @@ func (t *Transport) next(ctx context.Context, r *reception) (next received, ok b
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	select {
-	case next = <-r.handed: // handed over just now: a worker that ends must not lose it
+	case next = <-r.handed: // handed over at this moment: do not lose it
 		t.putBack(next)
 	default:
 		r.idle--
@@ -128,7 +127,7 @@ func (t *Transport) next(ctx context.Context, r *reception) (next received, ok b
 	return received{}, false
 }
 
-// putBack returns a wakeup that no handler has seen to where it came from.
+// putBack returns an undelivered wakeup to its queue.
 func (t *Transport) putBack(next received) {
 	if next.wakeup.refused.open() && !t.isClosed() {
 		t.offer(next)
@@ -150,7 +149,7 @@ func (t *Transport) settle(r *reception, done received, err error) {
 	t.offer(done)
 }
 
-// copy is the wakeup for the handler, which may change it.
+// copy returns a wakeup that the handler may modify.
 func (r received) copy() lane.Wakeup {
 	w := r.wakeup.Wakeup
 	w.TraceCarrier = maps.Clone(w.TraceCarrier)

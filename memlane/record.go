@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// KeepRecord keeps a record beside a run that is there.
+// KeepRecord stores a record of an existing run.
 func (s *Storage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.StepRecord, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (s *Storage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.St
 		e.shard.records[e.id] = records
 	}
 	if kept := records[record.Name]; kept == nil || c.Replaces(kept) {
-		records[record.Name] = record // never changed, only replaced
+		records[record.Name] = record // replaced, never modified
 	} else {
 		record = kept
 	}
@@ -67,7 +67,7 @@ func (s *Storage) ListRecords(ctx context.Context, q *lane.RecordQuery) (*runlan
 	return page, nil
 }
 
-// recordsOf are the storage's own, which are never changed.
+// recordsOf returns the stored records, which are never modified.
 func (s *Storage) recordsOf(q *lane.RecordQuery) (records []*lane.StepRecord) {
 	h, env := s.lockRun(q.Environment, q.RunID)
 	defer h.unlock()

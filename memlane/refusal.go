@@ -8,27 +8,27 @@ import (
 	"github.com/runlane/runlane-go/internal/embedded"
 )
 
-// A reception refuses a wakeup when its handler hands it back. The wakeup stays with its queue, in flight, and every
-// reception is offered it once a round. A round ends
+// A reception refuses a wakeup when its handler hands it back. The wakeup stays in its queue, in flight, and each
+// reception is offered it once per round. A round ends
 //
-//   - when its pause is over, which begins as soon as all present receptions have refused;
-//   - after MaxHandBack while a reception has not been asked, because that one may be busy for long, and a
-//     refusal may have been for a passing reason.
+//   - when its pause ends, which starts once all present receptions have refused;
+//   - after MaxHandBack while a reception has not been asked: it may be busy for long, and an earlier refusal may have
+//     had a transient reason.
 //
-// Then the wakeup waits like any other, and the next refusal begins the next round. A reception that joins has
-// refused nothing, so it is offered what pauses. The transport's lock guards all of this.
+// Then the wakeup waits like any other, and the next refusal starts the next round. A new reception has refused
+// nothing, so it is offered pausing wakeups. Guarded by the transport's lock.
 
-// refusals tell which receptions refused a wakeup, and since how many rounds.
+// refusals records which receptions refused a wakeup.
 type refusals struct {
 	by     []*reception // in this round
-	rounds int          // with this one
-	until  time.Time    // the end of the pause; zero while a reception has not been asked
+	rounds int          // including this one
+	until  time.Time    // end of the pause; zero until all receptions have refused
 }
 
-// open tells whether a reception refused the wakeup in this round. r may be nil.
+// open reports whether a reception refused the wakeup in this round. r may be nil.
 func (r *refusals) open() bool { return r != nil && len(r.by) > 0 }
 
-// refuse notes that the reception's handler handed the wakeup back.
+// refuse records a refusal.
 func (r *received) refuse(by *reception) {
 	if r.wakeup.refused == nil {
 		r.wakeup.refused = &refusals{}
@@ -40,12 +40,12 @@ func (r *received) refuse(by *reception) {
 	refused.by = append(refused.by, by)
 }
 
-// offer gives a refused wakeup to an idle reception that has not refused it. Without one it stays with its queue.
+// offer hands a refused wakeup to an idle reception that has not refused it, or keeps it in the queue.
 func (t *Transport) offer(next received) {
 	for _, r := range next.queue.receptions {
 		if r.idle > 0 && !slices.Contains(next.wakeup.refused.by, r) {
 			r.idle--
-			r.handed <- next // has room for every idle worker
+			r.handed <- next // has room for each idle worker
 			return
 		}
 	}
@@ -54,7 +54,7 @@ func (t *Transport) offer(next received) {
 	t.keep(d)
 }
 
-// roundEnds is the end of the round, as far as it is known now.
+// roundEnds returns the end of the round as known now.
 func (t *Transport) roundEnds(q *queue, refused *refusals) time.Time {
 	now := time.Now()
 	if refused.until.IsZero() {
@@ -68,7 +68,7 @@ func (t *Transport) roundEnds(q *queue, refused *refusals) time.Time {
 	return refused.until
 }
 
-// takeRefused takes the first refused wakeup of a queue that the reception has not refused in this round.
+// takeRefused takes the queue's first refused wakeup that the reception has not refused in this round.
 func (t *Transport) takeRefused(q *queue, r *reception) (received, bool) {
 	if q.refused.Len() == 0 {
 		return received{}, false
@@ -92,7 +92,7 @@ func (t *Transport) takeRefused(q *queue, r *reception) (received, bool) {
 	return received{}, false
 }
 
-// removeRefused takes a wakeup out of the list. Receptions whose last refusal it was now point to the one before it.
+// removeRefused removes a wakeup from the list and moves passed elements back.
 func (q *queue) removeRefused(e *list.Element) {
 	for r, passed := range q.passed {
 		if passed == e {
@@ -102,14 +102,14 @@ func (q *queue) removeRefused(e *list.Element) {
 	q.refused.Remove(e)
 }
 
-// endRound moves a refused wakeup whose round is over to those that wait.
+// endRound moves a refused wakeup to the waiting ones after its round.
 func (d *delayed) endRound() {
 	d.queue.removeRefused(d.refused)
 	d.queue.inFlight--
 	d.wakeup.refused.by, d.wakeup.refused.until = nil, time.Time{}
 }
 
-// pauseWithout lets wakeups pause that only a reception that has left the queue had not refused.
+// pauseWithout starts the pauses that waited only for a reception that has left the queue.
 func (t *Transport) pauseWithout(q *queue, left *reception) {
 	delete(q.passed, left)
 	for e := q.refused.Front(); e != nil; e = e.Next() {

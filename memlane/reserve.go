@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// acquisition turns the end of a commit into the answer of a claim or a reservation.
+// acquisition converts the result of a commit into that of a claim or reservation.
 func acquisition(r *receipt, err error) (*lane.Acquisition, error) {
 	if err != nil {
 		return embedded.Lost(err)
@@ -39,7 +39,7 @@ func (s *Storage) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand
 	}))
 }
 
-// ReleaseRunDispatch gives a reserved slot back.
+// ReleaseRunDispatch frees a reserved slot.
 func (s *Storage) ReleaseRunDispatch(ctx context.Context, c *lane.ReleaseDispatchCommand) (bool, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return false, err
@@ -55,7 +55,7 @@ func (s *Storage) ReleaseRunDispatch(ctx context.Context, c *lane.ReleaseDispatc
 	return true, nil
 }
 
-// claimSlot takes or frees a slot for a claim, or returns why the queue's limit does not let the run start.
+// claimSlot takes or frees the slot for a claim, or returns why the queue's limit does not let the run start.
 func (env *environment) claimSlot(e *entry, c *lane.ClaimCommand) error {
 	now := embedded.At(c.At)
 	use, err := embedded.JudgeSlotOfClaim(c, e.occupies(now))
@@ -70,8 +70,7 @@ func (env *environment) claimSlot(e *entry, c *lane.ClaimCommand) error {
 	return nil
 }
 
-// admit is the slot's part of a creation. One with a reservation, or that runs at once, needs a free slot; any other
-// waits for its turn. The only instant is that of the events.
+// admit takes the slot of a creation that needs one. now is the time of the events.
 func (env *environment) admit(e *entry, t *lane.Transition, now embedded.Millis) error {
 	if !embedded.NeedsSlot(t) || env.takeSlot(e, t.Queue.Concurrency, now) {
 		return nil
@@ -79,9 +78,9 @@ func (env *environment) admit(e *entry, t *lane.Transition, now embedded.Millis)
 	return embedded.NoSlot(e.id)
 }
 
-// ListRunsNeedingDispatch returns runs of q.Bounded that want a slot, in due order, and of each partition at most as
-// many as it has free slots. A running run whose lease is over is always returned: it may hold a slot already, and one
-// that started when there was no limit has to wait for a slot now.
+// ListRunsNeedingDispatch returns runs of q.Bounded that want a slot, in due order, at most as many of each partition
+// as it has free slots. A running run with an expired lease is always returned: it may hold a slot, or may have
+// started when the queue had no limit.
 func (s *Storage) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -136,7 +135,7 @@ func (s *Storage) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery)
 	return page, nil
 }
 
-// waitingWith are the runs of one concurrency key that wait in partitions with room, longest first.
+// waitingWith returns runs with a concurrency key that wait in partitions with free slots, longest waiting first.
 func (env *environment) waitingWith(key string, q *lane.DueQuery, limit int) (refs []lane.RunRef) {
 	for _, queue := range q.Bounded {
 		p := env.partitions[partitionKey{queue.Name, key}]
@@ -156,7 +155,7 @@ func (env *environment) waitingWith(key string, q *lane.DueQuery, limit int) (re
 	return refs
 }
 
-// offer is a run for one free slot, see [embedded.Offer].
+// offer chooses a run for one free slot, see [embedded.Offer].
 func (p *partition) offer(q *lane.DueQuery, limit int) (item, bool) {
 	waiting := p.candidates(nil, q, limit, nil, embedded.OffersAtOnce)
 	if len(waiting) == 0 {
@@ -167,7 +166,7 @@ func (p *partition) offer(q *lane.DueQuery, limit int) (item, bool) {
 	return waiting[next], true
 }
 
-// candidates adds those that wait in the partition, no more than it has room for.
+// candidates appends runs that wait in the partition, at most as many as it has free slots.
 func (p *partition) candidates(found []item, q *lane.DueQuery, limit int, after *position, most int) []item {
 	now := embedded.At(q.At)
 	room := min(limit-p.occupied(now), most)
@@ -184,13 +183,13 @@ func (p *partition) candidates(found []item, q *lane.DueQuery, limit int, after 
 	return found
 }
 
-// room is the free slots that a scan has not given away.
+// room counts the free slots that a scan has not given away.
 type room struct {
 	q    *lane.DueQuery
 	left embedded.Room[partitionKey]
 }
 
-// allows judges a run that could start now.
+// allows reports whether a runnable run has, or could get, a slot.
 func (r *room) allows(env *environment, e *entry) bool {
 	policy, now := embedded.BoundedPolicy(r.q, e.created.Queue), embedded.At(r.q.At)
 	if !policy.Bounded() || e.occupies(now) {

@@ -11,13 +11,13 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// schedule is a record with its occurrences, by fire time. Its last fire outlives them.
+// schedule is a record with its occurrences by fire time. The last fire outlives them.
 type schedule struct {
 	record      runlane.ScheduleRecord
 	occurrences []*embedded.Occurrence
 }
 
-// schedule returns one schedule, nil when it has no record. env may be nil.
+// schedule returns a schedule, or nil. env may be nil.
 func (env *environment) schedule(id runlane.ScheduleID) *schedule {
 	if env == nil {
 		return nil
@@ -25,14 +25,14 @@ func (env *environment) schedule(id runlane.ScheduleID) *schedule {
 	return env.schedules[id]
 }
 
-// place is where the occurrence of a fire time is, or belongs.
+// place returns the index of the occurrence with that fire time, or where to insert it.
 func (s *schedule) place(fire embedded.Millis) (index int, found bool) {
 	return slices.BinarySearchFunc(s.occurrences, fire, func(o *embedded.Occurrence, fire embedded.Millis) int {
 		return cmp.Compare(o.Fire, fire)
 	})
 }
 
-// PutSchedule writes a record if its version is still what the caller read.
+// PutSchedule writes a record if its version is still the one that the caller read.
 func (s *Storage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (*runlane.ScheduleRecord, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -83,15 +83,15 @@ func (s *Storage) GetSchedule(ctx context.Context, key lane.ScheduleKey) (*runla
 	return &record, nil
 }
 
-// ListSchedules pages the records by id.
+// ListSchedules pages the records by ID.
 func (s *Storage) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlane.Page[runlane.ScheduleRecord], error) {
 	return pageByID(ctx, s, "ListSchedules", q,
 		func(env *environment) map[runlane.ScheduleID]*schedule { return env.schedules },
 		func(known *schedule) runlane.ScheduleRecord { return embedded.ScheduleAtRest(known.record) })
 }
 
-// ClaimScheduleOccurrence gives one caller the occurrence if it is new or its claim is over. One at or before the last
-// fire is never given, even if its record is gone.
+// ClaimScheduleOccurrence gives one caller the occurrence if it is new or its claim has expired. It never gives one at
+// or before the last fire, even if the occurrence's record is gone.
 func (s *Storage) ClaimScheduleOccurrence(
 	ctx context.Context, c *lane.ClaimOccurrenceCommand,
 ) (*lane.OccurrenceClaim, error) {
@@ -124,7 +124,7 @@ func (s *Storage) ClaimScheduleOccurrence(
 	return &lane.OccurrenceClaim{Outcome: lane.Acquired, Token: o.Token}, nil
 }
 
-// forget removes the oldest occurrences once their time is over. The last fire stays.
+// forget removes old occurrences. The last fire stays.
 func (s *schedule) forget(now embedded.Millis) {
 	kept := 0
 	for kept < len(s.occurrences) && s.occurrences[kept].KeptUntil <= now {
@@ -133,8 +133,8 @@ func (s *schedule) forget(now embedded.Millis) {
 	s.occurrences = slices.Delete(s.occurrences, 0, kept)
 }
 
-// CompleteScheduleOccurrence records the outcome of a claimed occurrence and moves the last fire forward. Repeating it
-// with the same token and the same result changes nothing and is no error.
+// CompleteScheduleOccurrence records the result of a claimed occurrence and moves the last fire forward. Repeating it
+// with the same token and result changes nothing.
 func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.CompleteOccurrenceCommand) error {
 	if err := embedded.Ended(ctx); err != nil {
 		return err

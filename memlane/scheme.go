@@ -7,8 +7,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Scheme opens "mem:", a fresh lane each time, which is [New]. Anything behind the colon is
-// runlane.ErrConfigurationInvalid.
+// Scheme opens "mem:" by [New], a new lane each time. Text after the colon is runlane.ErrConfigurationInvalid.
 var Scheme = lane.Scheme{
 	Name: "mem",
 	Open: func(_ context.Context, rest string) (*lane.Lane, error) {

@@ -10,34 +10,34 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// shardCount is how many shards an environment has: more than most machines have processors, so that two commits seldom
-// need the same one.
+// shardCount is the number of shards of an environment: more than most machines have processors, so that commits
+// rarely contend.
 const shardCount = 16
 
-// shard is a part of an environment's runs, with their indexes. Its lock is taken after the storage's lock, see [held].
+// shard is a part of an environment's runs with their indexes. Its lock is taken after the storage's, see [held].
 type shard struct {
 	mu      sync.Mutex
 	runs    map[runlane.RunID]*entry
-	records map[runlane.RunID]map[string]*lane.StepRecord // by name; nil until there is one
+	records map[runlane.RunID]map[string]*lane.StepRecord // by name; nil if empty
 	indexes indexes
-	mail    map[runlane.RunID]*mailbox                 // nil until a signal was sent
-	calls   map[runlane.RunID]map[string]*lane.RunCall // by name; nil until a run called others
+	mail    map[runlane.RunID]*mailbox                 // nil until the first signal
+	calls   map[runlane.RunID]map[string]*lane.RunCall // by name; nil until the first call
 }
 
 var shardSeed = maphash.MakeSeed()
 
-// shard is where a run lies, whether it exists or not.
+// shard returns the shard for a run ID.
 func (env *environment) shard(id runlane.RunID) *shard {
 	return &env.shards[maphash.String(shardSeed, string(id))%shardCount]
 }
 
-// add makes the run the storage's.
+// add adds a new run.
 func (env *environment) add(e *entry) {
 	e.shard = env.shard(e.id)
 	e.shard.runs[e.id] = e
 }
 
-// ids are those of all runs, sorted.
+// ids returns the IDs of all runs, sorted.
 func (env *environment) ids() []runlane.RunID {
 	var ids []runlane.RunID
 	for n := range env.shards {
@@ -47,7 +47,7 @@ func (env *environment) ids() []runlane.RunID {
 	return ids
 }
 
-// sets are the chosen indexes of every shard.
+// sets returns the chosen indexes of all shards.
 func (env *environment) sets(choose func(*indexes) []*ordered) []*ordered {
 	var sets []*ordered
 	for n := range env.shards {
@@ -60,9 +60,8 @@ func unpublished(ix *indexes) []*ordered { return []*ordered{&ix.unpublished} }
 
 func dead(ix *indexes) []*ordered { return []*ordered{&ix.dead} }
 
-// held is a lock on the storage: on one run's shard, while others go on with other shards, or on everything (shard is
-// nil). A call that concerns no key, no slot and no other run locks one shard; every other call, scans included, locks
-// everything.
+// held is a lock on one run's shard, or on everything if shard is nil. A call that concerns no key, slot or other run
+// locks one shard. Every other call, scans included, locks everything.
 type held struct {
 	storage *Storage
 	shard   *shard
@@ -77,7 +76,7 @@ func (h held) unlock() {
 	h.storage.mu.RUnlock()
 }
 
-// lockRun locks the shard of a run, or everything when there is no such environment yet.
+// lockRun locks the shard of a run, or everything if the environment does not exist.
 func (s *Storage) lockRun(name runlane.Environment, id runlane.RunID) (held, *environment) {
 	s.mu.RLock()
 	if env := s.find(name); env != nil {
@@ -89,8 +88,8 @@ func (s *Storage) lockRun(name runlane.Environment, id runlane.RunID) (held, *en
 	return s.lockAll(), s.find(name)
 }
 
-// lockUnlimited is lockRun for changes of a run. They concern other runs too if its queue was ever limited; then
-// everything is locked. queue is the queue of a run that does not exist yet.
+// lockUnlimited is lockRun for changing a run. If the run's queue was ever limited, the change affects other runs, so
+// it locks everything. queue is the queue of a new run.
 func (s *Storage) lockUnlimited(name runlane.Environment, id runlane.RunID, queue runlane.QueueName) held {
 	h, env := s.lockRun(name, id)
 	if h.shard == nil || len(env.limited) == 0 {

@@ -9,16 +9,16 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// mailbox has the signals that were sent to a run.
+// mailbox holds the signals sent to a run.
 type mailbox struct {
 	count int64
-	byID  map[string]map[string]*lane.Signal // by name and id; a signal is never changed
+	byID  map[string]map[string]*lane.Signal // by name and ID; signals are never modified
 }
 
-// mail is that of a run, nil for none.
+// mail returns the run's mailbox, or nil.
 func (e *entry) mail() *mailbox { return e.shard.mail[e.id] }
 
-// mailed is how many signals stand beside the run.
+// mailed returns the number of signals sent to the run.
 func (e *entry) mailed() int64 {
 	if m := e.mail(); m != nil {
 		return m.count
@@ -26,7 +26,7 @@ func (e *entry) mailed() int64 {
 	return 0
 }
 
-// find returns a signal by its id, or the one of the name that came first for "".
+// find returns a signal by its ID, or the first one with the name if id is "".
 func (m *mailbox) find(name, id string) *lane.Signal {
 	if m == nil {
 		return nil
@@ -61,7 +61,7 @@ func (e *entry) put(s *lane.Signal) {
 	m.count++
 }
 
-// ReadMail returns what was sent to a run.
+// ReadMail returns signals sent to a run.
 func (s *Storage) ReadMail(ctx context.Context, q *lane.MailQuery) (*lane.Mail, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (s *Storage) ReadMail(ctx context.Context, q *lane.MailQuery) (*lane.Mail, 
 	return mail, nil
 }
 
-// SendSignal puts a signal beside an active run.
+// SendSignal stores a signal for an active run.
 func (s *Storage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.Commit, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (s *Storage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.
 	return &r.commit, nil
 }
 
-// judgeSignal returns why a signal cannot be put.
+// judgeSignal returns why a signal cannot be stored.
 func judgeSignal(e *entry, c *lane.SignalCommand) error {
 	if e == nil {
 		return lane.Moved(c.RunID)

@@ -7,21 +7,22 @@ import (
 	"github.com/runlane/runlane-go/internal/embedded"
 )
 
-// partitionKey is what a limit counts: the runs of one concurrency key, or of the whole queue where runs have none.
+// partitionKey identifies the runs that a limit counts: those with one concurrency key, or the whole queue for runs
+// without keys.
 type partitionKey struct {
 	queue runlane.QueueName
 	key   string
 }
 
-// partition has the runs that hold slots of one partition and those that want one. Slots need no numbers here: the lock
-// makes counting exact. Limits are not stored: each command has the one in force.
+// partition tracks the slots of one partition. They need no numbers: the lock makes counting exact. Limits are not
+// stored: each command carries the one in force.
 type partition struct {
-	// holders are runs with a slot: held while the run is running, reserved while it is queued. A reservation that is
-	// over stays until its slot is taken or its run changes; it counts for nothing.
+	// holders are runs with a slot: running or reserved. An expired reservation stays until its slot is taken or its
+	// run changes, but does not count.
 	holders []*entry
-	// wanting are the runs of the partition that want a slot now or from a known time on, in the order of these times.
+	// wanting are runs that want a slot now or later, by when.
 	wanting ordered
-	// offered are those of them that were offered to a caller that freed a slot, and have not changed since.
+	// offered are unchanged runs of wanting that were offered to a caller that freed a slot.
 	offered []item
 }
 
@@ -29,24 +30,22 @@ func (e *entry) partitionKey() partitionKey {
 	return partitionKey{e.created.Queue, e.created.ConcurrencyKey}
 }
 
-// owned reports whether a worker owns the run, even if the worker has died.
+// owned reports whether a worker owns the run, dead or alive.
 func (e *entry) owned() bool {
 	return e.unpacked != nil && e.state.Status.Owned()
 }
 
-// occupies reports whether the run takes up capacity at now. The slot of an owned run does so until a commit frees it,
-// not only until a time.
+// occupies reports whether the run uses capacity at now. An owned run does until a commit frees its slot.
 func (e *entry) occupies(now embedded.Millis) bool {
 	return e.slot != nil && (e.owned() || now < e.state.DispatchExpiresAt)
 }
 
-// reservationOver reports whether the run had a reservation and has none at now, because it ran out or another run took
-// the slot.
+// reservationOver reports whether the run's reservation has expired at now or another run took the slot.
 func (e *entry) reservationOver(now embedded.Millis) bool {
 	return e.state.DispatchExpiresAt != embedded.Absent && !e.occupies(now)
 }
 
-// occupied counts. p may be nil.
+// occupied counts used slots. p may be nil.
 func (p *partition) occupied(now embedded.Millis) int {
 	n := 0
 	if p != nil {
@@ -59,9 +58,8 @@ func (p *partition) occupied(now embedded.Millis) int {
 	return n
 }
 
-// takeSlot gives the run a slot, the one it has or another, and reports whether there was one. The slot of another
-// run's expired reservation is taken only if no other slot is left: that run's worker may still claim it, if its clock
-// is behind.
+// takeSlot gives the run a slot and returns false if none is free. It takes the slot of another run's expired
+// reservation last: that run's worker may still claim it if its clock is behind.
 func (env *environment) takeSlot(e *entry, limit int, now embedded.Millis) bool {
 	if e.occupies(now) {
 		return true
@@ -80,17 +78,17 @@ func (env *environment) takeSlot(e *entry, limit int, now embedded.Millis) bool 
 			}
 		}
 		if over < 0 {
-			break // a limit that was lowered: more runs than it allows, all of them counted above
+			break // the limit was lowered below the number of holders, which all count
 		}
 		env.freeSlot(p.holders[over])
 	}
-	p = env.partition(e.partitionKey()) // the old one may have been dropped as empty
+	p = env.partition(e.partitionKey()) // freeSlot may have dropped it as empty
 	p.holders = append(p.holders, e)
 	e.slot = p
 	return true
 }
 
-// freeSlot takes the run's slot away, if it has one.
+// freeSlot frees the run's slot, if any.
 func (env *environment) freeSlot(e *entry) {
 	p := e.slot
 	if p == nil {
@@ -101,14 +99,14 @@ func (env *environment) freeSlot(e *entry) {
 	env.forget(e.partitionKey())
 }
 
-// settleSlot is called after a commit: only a running or a reserved run keeps a slot.
+// settleSlot frees the slot of a run that is neither owned nor reserved after a commit.
 func (env *environment) settleSlot(e *entry) {
 	if !e.known().HoldsSlot() {
 		env.freeSlot(e)
 	}
 }
 
-// partition returns a partition, which begins empty.
+// partition returns a partition. It is created if missing.
 func (env *environment) partition(key partitionKey) *partition {
 	p := env.partitions[key]
 	if p == nil {
@@ -121,15 +119,15 @@ func (env *environment) partition(key partitionKey) *partition {
 	return p
 }
 
-// forget drops a partition that no run uses: there may be one for each of a million customers.
+// forget drops an unused partition: there may be one for each of a million customers.
 func (env *environment) forget(key partitionKey) {
 	if p := env.partitions[key]; p != nil && len(p.holders) == 0 && p.wanting.size == 0 {
 		delete(env.partitions, key)
 	}
 }
 
-// limit starts keeping the partitions of a queue. The first call for a queue reads all active runs once. Queues that
-// never had a limit cost nothing.
+// limit starts tracking the partitions of a queue. The first call for a queue reads all its active runs. Queues
+// without a limit cost nothing.
 func (env *environment) limit(queue runlane.QueueName) {
 	if env.limited[queue] {
 		return
@@ -147,7 +145,7 @@ func (env *environment) limit(queue runlane.QueueName) {
 	}
 }
 
-// reindexWants is called after every change of a run. It does something only if the queue ever had a limit.
+// reindexWants must follow every change of a run in a queue that was ever limited.
 func (env *environment) reindexWants(e *entry) {
 	if !env.limited[e.created.Queue] {
 		return
@@ -165,7 +163,7 @@ func (env *environment) reindexWants(e *entry) {
 	}
 }
 
-// slotHolders are the runs with a slot in the partition of e, in the order in which they took it.
+// slotHolders returns the runs with a slot in e's partition, in the order in which they took it.
 func (env *environment) slotHolders(e *entry) []runlane.RunID {
 	p := env.partitions[e.partitionKey()]
 	if p == nil {

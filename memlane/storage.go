@@ -13,21 +13,19 @@ import (
 
 // StorageOptions of [NewStorage]. nil means none.
 type StorageOptions struct {
-	// Now tells whether the time of an idempotency key is over: where it is looked up, and where a run wants it. nil
-	// means time.Now.
+	// Now decides whether an idempotency key has expired, for lookups and new runs. nil means time.Now.
 	Now func() time.Time
 }
 
-// Storage keeps runs in memory. It is safe for concurrent use. Locks make every method atomic, see held; copies for
-// callers are made outside of them.
+// Storage keeps runs in memory. It is safe for concurrent use: locks make each method atomic, see held.
 type Storage struct {
 	lane.UnimplementedStorage
 
 	now    func() time.Time
-	tokens atomic.Uint64 // outbox claims are numbered
+	tokens atomic.Uint64 // for outbox claims
 	feed   feed
 
-	mu           sync.RWMutex // read-locked by holders of a shard, see held
+	mu           sync.RWMutex // read-locked while a shard is locked, see held
 	environments map[string]*environment
 }
 
@@ -42,7 +40,7 @@ func NewStorage(options *StorageOptions) *Storage {
 	return s
 }
 
-// Capabilities promises what is implemented: all but durability.
+// Capabilities includes everything but durability.
 func (s *Storage) Capabilities() lane.StorageCapabilities {
 	return lane.StorageCapabilities{
 		EnforcesIdempotency:       true,
@@ -64,26 +62,26 @@ func (s *Storage) Capabilities() lane.StorageCapabilities {
 	}
 }
 
-// environment is everything of one environment: no method ever reads two.
+// environment is the data of one environment. No method reads two.
 type environment struct {
 	shards [shardCount]shard
-	// Owners of keys. A finished run stays in idempotency while it retains its key, and longer: lookups check the time.
+	// Owners of keys. idempotency may keep a finished run after its key has expired: lookups check the time.
 	idempotency map[scopedKey]*owner
 	singletons  map[scopedKey]*entry
-	schedules   map[runlane.ScheduleID]*schedule    // nil until there is one
-	progress    map[runlane.RunID]runlane.Progress  // the last notes; nil until there is one
-	tasks       map[runlane.TaskID]lane.TaskRecord  // nil until there is one
-	flows       map[runlane.FlowID]*lane.FlowRecord // nil until there is one
+	schedules   map[runlane.ScheduleID]*schedule    // nil if empty
+	progress    map[runlane.RunID]runlane.Progress  // the last notes; nil if empty
+	tasks       map[runlane.TaskID]lane.TaskRecord  // nil if empty
+	flows       map[runlane.FlowID]*lane.FlowRecord // nil if empty
 
-	// Queues that any command ever limited, and the partitions of those that are in use. nil until there is one.
+	// Queues that were ever limited, and their used partitions. nil if empty.
 	limited    map[runlane.QueueName]bool
 	partitions map[partitionKey]*partition
 }
 
-// find returns the environment, nil when nothing was ever written to it.
+// find returns the environment, nil if nothing was written to it.
 func (s *Storage) find(name runlane.Environment) *environment { return s.environments[name.Name()] }
 
-// open returns the environment for writing.
+// open returns the environment. It is created if missing.
 func (s *Storage) open(name runlane.Environment) *environment {
 	env := s.environments[name.Name()]
 	if env == nil {
@@ -98,7 +96,7 @@ func (s *Storage) open(name runlane.Environment) *environment {
 	return env
 }
 
-// run returns one run, nil when it is absent. env may be nil.
+// run returns a run, or nil. env may be nil.
 func (env *environment) run(id runlane.RunID) *entry {
 	if env == nil {
 		return nil
@@ -106,7 +104,7 @@ func (env *environment) run(id runlane.RunID) *entry {
 	return env.shard(id).runs[id]
 }
 
-// GetRun returns one run as it is now.
+// GetRun returns a run.
 func (s *Storage) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -125,7 +123,7 @@ func (s *Storage) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, er
 	return run, nil
 }
 
-// GetRuns returns the given runs in the caller's order, repeats included and missing ones left out.
+// GetRuns returns runs in the order of q.IDs, with repeats and without missing ones.
 func (s *Storage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Run, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -141,8 +139,8 @@ func (s *Storage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Ru
 	return runs, nil
 }
 
-// InspectRun returns a run with its latest delivery, unless that was superseded, and the runs with a slot of its
-// partition. A run whose reservation is over is among them until another run takes the slot.
+// InspectRun returns a run, its live delivery and the runs with a slot in its partition. A run with an expired
+// reservation is among them until another run takes the slot.
 func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.Inspection, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err

@@ -15,28 +15,28 @@ import (
 
 // Defaults of [TransportOptions].
 const (
-	// DefaultMaxDelay is the longest delay of a wakeup, the same as that of SQS, so that programs behave alike on both.
+	// DefaultMaxDelay is the longest delay of a wakeup, as on SQS, so that programs behave alike on both.
 	DefaultMaxDelay = 15 * time.Minute
-	// DefaultHandBack is how long a wakeup that all receivers handed back pauses before it comes again the first time.
+	// DefaultHandBack is the first pause of a wakeup that all receivers handed back.
 	DefaultHandBack = time.Second
-	// MaxHandBack is the longest such pause, the same as on SQS.
+	// MaxHandBack is the longest pause, as on SQS.
 	MaxHandBack = 5 * time.Minute
 )
 
 // TransportOptions of [NewTransport]. nil means none.
 type TransportOptions struct {
-	// HandBack is how long a wakeup that was handed back pauses the first time. Each further pause is twice as long, up
-	// to MaxHandBack. 0 means DefaultHandBack.
+	// HandBack is the first pause of a wakeup that was handed back. Each further pause is twice as long, up to
+	// MaxHandBack. 0 means DefaultHandBack.
 	HandBack time.Duration
 	// MaxDelay is the longest delay of a wakeup. 0 means DefaultMaxDelay.
 	MaxDelay time.Duration
-	// Queues are the bindings; wakeups for others are refused. nil means any queue.
+	// Queues are the bindings; wakeups for other queues are refused. nil means any queue.
 	Queues []runlane.QueueName
 }
 
-// Transport wakes workers of the same process. Wakeups wait in one unbounded queue for each binding and are handed
-// directly to a waiting receiver. Delayed and refused ones wait for one timer, which exists only while there are any.
-// It is safe for concurrent use.
+// Transport wakes workers of the same process. Each binding has an unbounded queue, which hands wakeups directly to
+// waiting receivers. Delayed and refused wakeups share one timer, which exists only while there are any. It is safe
+// for concurrent use.
 //
 // It is a [lane.Receiver].
 type Transport struct {
@@ -45,12 +45,12 @@ type Transport struct {
 	handBack time.Duration
 	maxDelay time.Duration
 	bindings []runlane.QueueName
-	fault    error // of the options; Start says so
+	fault    error // of the options, returned by Start
 
 	mu     sync.Mutex
 	queues map[runlane.QueueName]*queue
 	later  later
-	closed chan struct{} // closed by Close
+	closed chan struct{}
 }
 
 var (
@@ -98,18 +98,18 @@ func (o *TransportOptions) check() error {
 	return embedded.JudgeQueueNames("TransportOptions.Queues", o.Queues)
 }
 
-// Start reports invalid options as runlane.ErrConfigurationInvalid, because NewTransport returns no error.
+// Start returns runlane.ErrConfigurationInvalid for invalid options, because NewTransport returns no error.
 func (t *Transport) Start(context.Context, lane.StartOptions) error { return t.fault }
 
-// Capabilities promises native delay, and no durability: wakeups end with the process.
+// Capabilities includes native delay, but no durability: wakeups end with the process.
 func (t *Transport) Capabilities() lane.TransportCapabilities {
 	return lane.TransportCapabilities{NativeDelay: true}
 }
 
-// Queues are the bindings, nil for any queue.
+// Queues returns the bindings, nil for any queue.
 func (t *Transport) Queues() []runlane.QueueName { return slices.Clone(t.bindings) }
 
-// Close ends every Receive and forgets all wakeups. It does not wait for handlers: Receive does.
+// Close ends every Receive and drops all wakeups. It does not wait for handlers; Receive does.
 func (t *Transport) Close(context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,7 +135,7 @@ func (t *Transport) bound(name runlane.QueueName) bool {
 	return t.bindings == nil || slices.Contains(t.bindings, name)
 }
 
-// queue returns a binding's queue, under the lock.
+// queue returns a binding's queue. The caller holds the lock.
 func (t *Transport) queue(name runlane.QueueName) *queue {
 	q := t.queues[name]
 	if q == nil {
@@ -145,7 +145,7 @@ func (t *Transport) queue(name runlane.QueueName) *queue {
 	return q
 }
 
-// PublishWakeups puts wakeups into their queues, where receivers find them at once.
+// PublishWakeups puts wakeups into their queues at once.
 func (t *Transport) PublishWakeups(ctx context.Context, c *lane.PublishCommand) ([]lane.PublishOutcome, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (t *Transport) PublishWakeups(ctx context.Context, c *lane.PublishCommand) 
 // MaxDelay is the same for every queue.
 func (t *Transport) MaxDelay(runlane.QueueName) time.Duration { return t.maxDelay }
 
-// SendWakeups keeps wakeups for their delays, then puts them into their queues.
+// SendWakeups puts wakeups into their queues after their delays.
 func (t *Transport) SendWakeups(ctx context.Context, wakeups []lane.DelayedWakeup) ([]lane.PublishOutcome, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -182,8 +182,7 @@ func (t *Transport) SendWakeups(ctx context.Context, wakeups []lane.DelayedWakeu
 	return outcomes, nil
 }
 
-// send puts one wakeup into its queue, now or later. A missing binding is not the message's fault: one may be added
-// later.
+// send puts a wakeup into its queue, now or later. A missing binding is no permanent failure: it may be added later.
 func (t *Transport) send(w *lane.Wakeup, delay time.Duration) lane.PublishOutcome {
 	switch {
 	case !t.bound(w.Queue):
@@ -215,7 +214,7 @@ func (t *Transport) send(w *lane.Wakeup, delay time.Duration) lane.PublishOutcom
 	return lane.PublishOutcome{Type: lane.Published}
 }
 
-// Depth counts wakeups that wait, and those that handlers have or have refused and get again.
+// Depth counts waiting wakeups as visible; handed out and refused ones as in flight.
 func (t *Transport) Depth(ctx context.Context, name runlane.QueueName) (visible, inFlight int, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return 0, 0, err

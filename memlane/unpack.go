@@ -10,14 +10,14 @@ import (
 	"github.com/runlane/runlane-go/internal/embedded"
 )
 
-// unpacker reads what a packer wrote, in the same order. Its texts are parts of the packed run.
+// unpacker reads the output of a packer, in the same order. Its texts are substrings of the packed run.
 type unpacker struct {
 	s     string
 	base  embedded.Millis
 	texts []string
 }
 
-// view is the run for reading: the entry itself, or for a packed run a temporary unpacked entry without its history.
+// view returns the run for reading: e itself, or for a packed run a temporary copy without its history.
 func (e *entry) view() *entry {
 	if e.unpacked != nil {
 		return e
@@ -27,7 +27,7 @@ func (e *entry) view() *entry {
 	return &v
 }
 
-// history is the run's events, for reading.
+// history returns the run's events, for reading.
 func (e *entry) history() []event {
 	if e.unpacked != nil {
 		return e.events
@@ -44,7 +44,7 @@ func (e *entry) unpack() {
 	e.unpacked, e.packed = l, ""
 }
 
-// opened is a packed run's data without its events, which the unpacker reads next.
+// opened returns a packed run's data without events. The unpacker reads those next.
 func (e *entry) opened() (*unpacked, *unpacker) {
 	l := &unpacked{created: &runlane.RunCreated{}}
 	l.outbox.FirstPublished = embedded.Absent
@@ -159,7 +159,7 @@ func (u *unpacker) created(c *runlane.RunCreated) {
 		c.Source.Round, c.Source.CreatedAt = int(u.number()), u.instant().Time()
 	case runlane.SourceRerun, runlane.SourceManualRetry:
 		c.Source.CreatedAt = u.instant().Time()
-	case runlane.SourceTrigger, runlane.SourceSchedule: // theirs stands above
+	case runlane.SourceTrigger, runlane.SourceSchedule: // read above
 	}
 }
 
@@ -215,7 +215,7 @@ func (u *unpacker) body() runlane.EventBody {
 		return &runlane.RunCancelled{Reason: u.text()}
 	default:
 		plain := strings.TrimPrefix(string(t), rareBody)
-		body, _ := runlane.UnmarshalBody(runlane.EventType(plain), u.bytes()) // as the packer wrote it
+		body, _ := runlane.UnmarshalBody(runlane.EventType(plain), u.bytes()) // the packer wrote it
 		return body
 	}
 }

@@ -7,24 +7,23 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// RunnableAt is [runlane.Run.RunnableAt] of the run: when a worker may take it; ok is false while no time alone makes it
+// RunnableAt is [runlane.Run.RunnableAt]: when a worker may claim the run. ok is false if time alone does not make it
 // runnable.
 func (s *State) RunnableAt() (at Millis, ok bool) {
 	return runlane.RunnableSince(s.Status, s.UpdatedAt, s.RunAt, s.LeaseExpiresAt, Absent)
 }
 
-// queuedSince is from when a queued run may be taken.
 func (s *State) queuedSince() Millis {
 	at, _ := s.RunnableAt()
 	return at
 }
 
-// Due is the instant by which a run lies in its list:
+// Due is the time by which lists order the run:
 //
 //	queued                             runAt ?? updatedAt
 //	scheduled, retrying, released      runAt
-//	running, cancellation requested    the end of the lease
-//	finished                           the end of the run
+//	running, cancellation requested    end of the lease
+//	finished                           end of the run
 func (s *State) Due() Millis {
 	switch {
 	case s.Status.Waiting():
@@ -38,8 +37,8 @@ func (s *State) Due() Millis {
 	}
 }
 
-// Retains reports whether the run still owns its idempotency key at now. An active run always does. A failed one never;
-// a successful or cancelled one until its time to live, counted from creation, is over.
+// Retains reports whether the run owns its idempotency key at now: an active run always, a failed run never, a
+// succeeded or cancelled run until its time to live, counted from creation, is over.
 func (s *State) Retains(policy runlane.KeyRetention, now Millis) bool {
 	switch {
 	case s.Status.Active():
@@ -51,17 +50,17 @@ func (s *State) Retains(policy runlane.KeyRetention, now Millis) bool {
 	}
 }
 
-// DeliveryKind is a list of outbox rows. 0 is nowhere.
+// DeliveryKind is a list of outbox rows; 0 is none.
 type DeliveryKind int64
 
 // The lists of outbox rows. The numbers are stored.
 const (
-	Unpublished DeliveryKind = 1 // by when it may be published, or by the end of its claim
-	Published   DeliveryKind = 2 // of queued runs: by when it counts as lost
-	Dead        DeliveryKind = 3 // since when it is given up
+	Unpublished DeliveryKind = 1 // by availability, or by the end of the claim
+	Published   DeliveryKind = 2 // of queued runs: by when the wakeup counts as lost
+	Dead        DeliveryKind = 3 // by when the row was given up
 )
 
-// Place is the list that has the live row, and its place there.
+// Place returns the list of the live row and the time that orders it there.
 func (o *Outbox[T]) Place(s *State) (DeliveryKind, Millis) {
 	d := o.Live(s)
 	if d == nil {
@@ -74,16 +73,16 @@ func (o *Outbox[T]) Place(s *State) (DeliveryKind, Millis) {
 		return Unpublished, d.ClaimUntil
 	case lane.OutboxDeadLettered:
 		return Dead, d.Since
-	default: // published
+	default:
 		if s.Status != runlane.StatusQueued || s.DispatchExpiresAt != Absent {
-			return 0, Absent // the scan of due waits finds a scheduled run, the end of its reservation a reserved one
+			return 0, Absent // found by scans for due waits or by the end of its reservation
 		}
 		return Published, o.RedeliverAt(d)
 	}
 }
 
-// Undelivered is from when a queued run that no delivery is certain to bring to a worker needs a slot or another
-// delivery: one without a delivery from when it may be taken, one with a reservation from its end.
+// Undelivered is from when a queued run that may never get a wakeup needs a slot or another delivery: without a
+// delivery, from when it is runnable; with a reservation, from its end.
 func (o *Outbox[T]) Undelivered(s *State) (since Millis, ok bool) {
 	if s.Status != runlane.StatusQueued {
 		return 0, false
@@ -98,8 +97,8 @@ func (o *Outbox[T]) Undelivered(s *State) (since Millis, ok bool) {
 	}
 }
 
-// WantsSlot is from when on the run wants a slot: queued without a live reservation, waiting and due, or running with
-// an expired lease. A run whose wakeup was given up waits for an operator instead.
+// WantsSlot is from when the run wants a slot: queued without a live reservation, waiting and due, or running with an
+// expired lease. A run with a dead letter waits for an operator instead.
 func (o *Outbox[T]) WantsSlot(s *State) (since Millis, ok bool) {
 	if d := o.Live(s); d != nil && d.Status == lane.OutboxDeadLettered {
 		return 0, false
@@ -111,7 +110,8 @@ func (o *Outbox[T]) WantsSlot(s *State) (since Millis, ok bool) {
 	return since, ok
 }
 
-// DispatchableSince is WantsSlot for a reservation: an operator may bring back a queued run whose wakeup was given up.
+// DispatchableSince is WantsSlot for reservations, which an operator may also make for a queued run with a dead
+// letter.
 func (o *Outbox[T]) DispatchableSince(s *State) (since Millis, ok bool) {
 	since, ok = o.WantsSlot(s)
 	if !ok && s.Status == runlane.StatusQueued {
@@ -120,7 +120,7 @@ func (o *Outbox[T]) DispatchableSince(s *State) (since Millis, ok bool) {
 	return since, ok
 }
 
-// DueOf is where a run lies in its list, by the predicates of the contract: what checks compare the indexes with.
+// DueOf is Due by the contract's own predicates. Checks compare the indexes with it.
 func DueOf(run *runlane.Run) (at time.Time, ok bool) {
 	switch {
 	case run.Status == runlane.StatusCancellationRequested:
@@ -132,8 +132,8 @@ func DueOf(run *runlane.Run) (at time.Time, ok bool) {
 	}
 }
 
-// NeedsDelivery judges a due run for ListRunsNeedingDelivery by its live row, nil for none. A row that is still to be
-// published comes along in ref; one that was given up waits for the operator.
+// NeedsDelivery judges a due run for ListRunsNeedingDelivery. d is its live row or nil. If d is still to be published,
+// ref gets its ID. A dead letter waits for an operator.
 func NeedsDelivery[T comparable](q *lane.DueQuery, d *Delivery[T], ref *lane.RunRef) Verdict {
 	switch {
 	case BoundedPolicy(q, ref.Queue).Bounded():
@@ -148,7 +148,7 @@ func NeedsDelivery[T comparable](q *lane.DueQuery, d *Delivery[T], ref *lane.Run
 	}
 }
 
-// Unbounded takes the runs of queues for which the query has no limit.
+// Unbounded takes the run if the query has no limit for its queue.
 func Unbounded(q *lane.DueQuery, queue runlane.QueueName) Verdict {
 	if BoundedPolicy(q, queue).Bounded() {
 		return Skip

@@ -1,3 +1,3 @@
-// Package embedded is what the lanes in the process decide alike, the one in memory and the one on a SQLite file: which
-// commands they refuse, when a run is due, what a cursor is. How runs are kept is theirs.
+// Package embedded holds the decisions that memlane and sqlitelane share: which commands to refuse, when a run is due,
+// what a cursor contains. Each lane stores runs in its own way.
 package embedded

@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Ended refuses a call whose context has ended. Every method begins with it.
+// Ended refuses a call with an ended context. Every method calls it first.
 func Ended(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
@@ -19,7 +19,7 @@ func Ended(ctx context.Context) error {
 	}
 }
 
-// NotFound is the error for a run that does not exist.
+// NotFound is the error for a missing run.
 func NotFound(id runlane.RunID) error {
 	return &runlane.Error{
 		Code: runlane.ErrRunNotFound, Message: "no such run", RunID: id,
@@ -27,7 +27,7 @@ func NotFound(id runlane.RunID) error {
 	}
 }
 
-// NoOwner does not repeat the key: keys are often made of personal data.
+// NoOwner does not repeat the key: keys often contain personal data.
 func NoOwner(what string) error {
 	return &runlane.Error{
 		Code: runlane.ErrRunNotFound, Message: "no run owns the " + what + " key",
@@ -35,7 +35,7 @@ func NoOwner(what string) error {
 	}
 }
 
-// ScheduleNotFound is the error for a schedule without a record.
+// ScheduleNotFound is the error for a missing schedule.
 func ScheduleNotFound(id runlane.ScheduleID) error {
 	return &runlane.Error{
 		Code: runlane.ErrScheduleNotFound, Message: fmt.Sprintf("no such schedule: %q", id),
@@ -43,44 +43,44 @@ func ScheduleNotFound(id runlane.ScheduleID) error {
 	}
 }
 
-// TransportClosed is the error of a transport that was closed.
+// TransportClosed is the error of a closed transport.
 func TransportClosed() error {
 	return &runlane.Error{Code: runlane.ErrTransportUnavailable, Message: "the transport is closed"}
 }
 
-// Conflict is a race that the command for a run lost.
+// Conflict is a race that a command lost.
 func Conflict(kind runlane.ConflictKind, id runlane.RunID, message string) error {
 	err := runlane.NewConflict(kind, message)
 	err.RunID = id
 	return err
 }
 
-// LeaseLost is the conflict of a command whose lease is another worker's by now.
+// LeaseLost is the conflict of a command from a worker that lost its lease.
 func LeaseLost(id runlane.RunID) error {
 	return Conflict(runlane.ConflictLeaseOwnership, id, "the lease no longer belongs to this worker")
 }
 
-// IdempotencyOwned is the conflict of a new run with the owner of its idempotency key.
+// IdempotencyOwned is the conflict of a new run whose idempotency key has an owner.
 func IdempotencyOwned(owner runlane.RunID) error {
 	return Conflict(runlane.ConflictIdempotencyKey, owner, "another run owns the idempotency key")
 }
 
-// SingletonOwned is the conflict of a new run with the owner of its singleton key.
+// SingletonOwned is the conflict of a new run whose singleton key has an owner.
 func SingletonOwned(owner runlane.RunID) error {
 	return Conflict(runlane.ConflictSingletonKey, owner, "another active run owns the singleton key")
 }
 
-// NoSlot is the conflict of a new run that needs a slot.
+// NoSlot is the conflict of a new run that needs a slot at once.
 func NoSlot(id runlane.RunID) error {
 	return Conflict(runlane.ConflictQueueCapacity, id, "no slot of the queue is free")
 }
 
-// OccurrenceConflict is a race for a schedule or one of its occurrences.
+// OccurrenceConflict is a lost race for a schedule or an occurrence.
 func OccurrenceConflict(format string, args ...any) error {
 	return Conflict(runlane.ConflictScheduleOccurrence, "", fmt.Sprintf(format, args...))
 }
 
-// StaleClaims names the outbox rows whose claims are over; nil for none.
+// StaleClaims names outbox rows with expired claims. It is nil if there are none.
 func StaleClaims(ids []string) error {
 	if len(ids) == 0 {
 		return nil

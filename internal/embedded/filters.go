@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// DueScope is the scope of a list of due runs. The instant is not part of it: it moves while a caller pages.
+// DueScope is the scope of a list of due runs. It excludes the time, which moves while a caller pages.
 func DueScope(method string, q *lane.DueQuery) Scope {
 	var parts []string
 	for _, queue := range q.Queues {
@@ -28,7 +28,7 @@ func DueScope(method string, q *lane.DueQuery) Scope {
 	return NewScope(method, q.Environment, parts...)
 }
 
-// BoundedPolicy is the policy that the query has for the queue; the zero value for one without a limit.
+// BoundedPolicy returns the query's policy for a queue, zero if the queue has no limit.
 func BoundedPolicy(q *lane.DueQuery, name runlane.QueueName) runlane.Queue {
 	for _, queue := range q.Bounded {
 		if queue.Name == name {
@@ -38,7 +38,7 @@ func BoundedPolicy(q *lane.DueQuery, name runlane.QueueName) runlane.Queue {
 	return runlane.Queue{}
 }
 
-// RunsScope is that of ListRuns.
+// RunsScope is the scope of ListRuns.
 func RunsScope(q *lane.RunQuery) Scope {
 	statuses := make([]string, len(q.Statuses))
 	for i, status := range q.Statuses {
@@ -49,7 +49,7 @@ func RunsScope(q *lane.RunQuery) Scope {
 		string(q.Waiting))
 }
 
-// EventsScope is that of ListRunEvents.
+// EventsScope is the scope of ListRunEvents.
 func EventsScope(q *lane.EventQuery) Scope {
 	order := "ascending"
 	if q.Descending {
@@ -58,17 +58,17 @@ func EventsScope(q *lane.EventQuery) Scope {
 	return NewScope("ListRunEvents", q.Environment, string(q.RunID), order)
 }
 
-// RecordsScope is that of ListRecords.
+// RecordsScope is the scope of ListRecords.
 func RecordsScope(q *lane.RecordQuery) Scope {
 	return NewScope("ListRecords", q.Environment, string(q.RunID), fmt.Sprint(At(q.CreatedAt)))
 }
 
-// OccurrencesScope is that of ListScheduleOccurrences.
+// OccurrencesScope is the scope of ListScheduleOccurrences.
 func OccurrencesScope(q *lane.OccurrenceQuery) Scope {
 	return NewScope("ListScheduleOccurrences", q.Environment, string(q.ScheduleID), fmt.Sprint(q.SkippedOnly))
 }
 
-// Wants reports a run that the query asks for.
+// Wants reports whether the run matches the query.
 func Wants(
 	q *lane.RunQuery, status runlane.Status, task runlane.TaskID, queue runlane.QueueName, source *runlane.Source,
 	waiting *runlane.Waiting,
@@ -81,12 +81,12 @@ func Wants(
 		(q.Waiting == "" || waiting.Has(q.Waiting))
 }
 
-// EventID names an event, and the outbox row of a delivery request: ids of runs hold no colon.
+// EventID identifies an event, and the outbox row of a delivery request. Run IDs have no colon.
 func EventID(id runlane.RunID, sequence int64) string {
 	return string(id) + ":" + strconv.FormatInt(sequence, 10)
 }
 
-// ParseEventID is the inverse; ok is false for what was never an id of ours.
+// ParseEventID is the inverse of EventID.
 func ParseEventID(text string) (id runlane.RunID, sequence int64, ok bool) {
 	run, number, ok := strings.Cut(text, ":")
 	if !ok {

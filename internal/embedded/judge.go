@@ -9,8 +9,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// State is what of a run the judgements of commands and the indexes of both lanes look at, beside its deliveries.
-// Judgements get nil for a run that does not exist.
+// State holds the fields of a run that commands are judged by and indexes are built from. The outbox is separate. A
+// nil *State is a run that does not exist.
 type State struct {
 	Status   runlane.Status
 	Sequence int64
@@ -20,15 +20,15 @@ type State struct {
 	LeaseExpiresAt, DispatchExpiresAt Millis
 
 	LeaseToken string
-	Waiting    *runlane.Waiting // nil for a run that waits for nothing; never changed
+	Waiting    *runlane.Waiting // nil if the run is not waiting; never modified
 }
 
-// LostRace is a race that a claim or a reservation lost. It never leaves a lane as an error.
+// LostRace is the outcome of a claim or reservation that lost a race. A lane never returns it as an error, see [Lost].
 type LostRace lane.Outcome
 
 func (l LostRace) Error() string { return string(l) }
 
-// Lost turns the error of a commit into the answer of a claim or a reservation.
+// Lost converts the error of a commit into the result of a claim or reservation.
 func Lost(err error) (*lane.Acquisition, error) {
 	if lost, ok := errors.AsType[LostRace](err); ok {
 		return &lane.Acquisition{Outcome: lane.Outcome(lost)}, nil
@@ -39,8 +39,8 @@ func Lost(err error) (*lane.Acquisition, error) {
 	return nil, err
 }
 
-// JudgeSequence comes before everything else: a stale command is a lost race, even if something else is wrong with it.
-// If the id was used again after pruning, the stored run has another instant of creation and the command is stale, too.
+// JudgeSequence is the first check: a stale command is a lost race, whatever else is wrong with it. A run created
+// under a reused ID, after pruning, differs in CreatedAt, which makes the command stale too.
 func JudgeSequence(known *State, t *lane.Transition) error {
 	sequence := int64(0)
 	if known != nil {
@@ -56,7 +56,7 @@ func JudgeSequence(known *State, t *lane.Transition) error {
 	}
 }
 
-// JudgeLease refuses a command of a worker that has lost its lease. One without a token is nobody's.
+// JudgeLease refuses a command from a worker that lost its lease. An empty token always passes.
 func JudgeLease(known *State, id runlane.RunID, token string) error {
 	if token != "" && (known == nil || known.LeaseToken != token) {
 		return LeaseLost(id)
@@ -64,7 +64,7 @@ func JudgeLease(known *State, id runlane.RunID, token string) error {
 	return nil
 }
 
-// JudgeAppend refuses what only claims and reservations may do to a run that exists.
+// JudgeAppend refuses to start or reserve an existing run of a bounded queue: only claims and reservations may.
 func JudgeAppend(known *State, t *lane.Transition) error {
 	p := t.Projected
 	if known == nil || !t.Queue.Bounded() {
@@ -76,7 +76,7 @@ func JudgeAppend(known *State, t *lane.Transition) error {
 	return nil
 }
 
-// JudgeClaim checks the form of a claim, then whether the run may be taken.
+// JudgeClaim checks the form of a claim, then whether the run is runnable.
 func JudgeClaim(known *State, c *lane.ClaimCommand) error {
 	p := c.Projected
 	lease, ok := c.Events[0].Body.(*runlane.RunLeaseClaimed)
@@ -99,7 +99,7 @@ func JudgeClaim(known *State, c *lane.ClaimCommand) error {
 	return nil
 }
 
-// JudgeHeartbeat refuses one that is not of the run's owner.
+// JudgeHeartbeat refuses a heartbeat that is malformed or does not come from the lease's owner.
 func JudgeHeartbeat(known *State, c *lane.HeartbeatCommand) error {
 	if len(c.Events) != 1 || known == nil {
 		return malformedHeartbeat(c)
@@ -121,7 +121,7 @@ func malformedHeartbeat(c *lane.HeartbeatCommand) error {
 	return Violation(c.Projected.ID, "a heartbeat is one run.lease_heartbeat of an existing run")
 }
 
-// JudgeRelease refuses a token that still owns the run, which has to be there.
+// JudgeRelease refuses a token that still owns the run. The run must exist.
 func JudgeRelease(known *State, c *lane.ReleaseCommand) error {
 	switch {
 	case c.LeaseToken == "":
@@ -136,8 +136,8 @@ func JudgeRelease(known *State, c *lane.ReleaseCommand) error {
 	}
 }
 
-// JudgeReservation checks the form of a reservation, then whether the run wants a slot: since and wants say from when,
-// see [Outbox.DispatchableSince].
+// JudgeReservation checks the form of a reservation, then whether the run wants a slot by now. wants is
+// [Outbox.DispatchableSince].
 func JudgeReservation(known *State, c *lane.ReserveCommand, wants func() (since Millis, ok bool)) error {
 	p, last := c.Projected, c.Events[len(c.Events)-1]
 	if known == nil || last.Type() != runlane.EventDeliveryRequested || p.Status != runlane.StatusQueued ||
@@ -151,16 +151,16 @@ func JudgeReservation(known *State, c *lane.ReserveCommand, wants func() (since 
 	return nil
 }
 
-// Reserved reports a queued run with a reservation that ends then.
+// Reserved reports whether the run is queued with a reservation that ends at until.
 func (s *State) Reserved(until Millis) bool {
 	return s.Status == runlane.StatusQueued && until != Absent && s.DispatchExpiresAt == until
 }
 
-// Is reports the run that was created then: an id may be used again after pruning.
+// Is reports whether the run exists and was created at that time. IDs can be reused after pruning.
 func (s *State) Is(created Millis) bool { return s != nil && s.CreatedAt == created }
 
-// JudgeSignal returns why a signal cannot be put beside a run that was created when the command says. there says that it
-// stands there already, and count is how many do.
+// JudgeSignal returns why a signal cannot be stored with a run. The caller has checked the run's creation time. there
+// reports that the run has this signal already, count is the number of its signals.
 func JudgeSignal(known *State, c *lane.SignalCommand, there bool, count int64) error {
 	switch {
 	case there:
@@ -172,7 +172,7 @@ func JudgeSignal(known *State, c *lane.SignalCommand, there bool, count int64) e
 	}
 }
 
-// JudgeTelling returns why an end cannot be told to a caller. known is the caller, and kept its call, nil for none.
+// JudgeTelling returns why a caller cannot be notified of a child's end. known is the caller, kept its call, or nil.
 func JudgeTelling(known *State, c *lane.TellCommand, kept *lane.RunCall) error {
 	began := c.To.Last() && c.Resume == nil && known.beganAnother(c.To.Wait)
 	if kept == nil || kept.Ended != c.To.Ended || kept.Count != c.To.Count || began {
@@ -181,7 +181,7 @@ func JudgeTelling(known *State, c *lane.TellCommand, kept *lane.RunCall) error {
 	return nil
 }
 
-// JudgeCall refuses a call of a run that is gone, or of a worker that has lost its lease.
+// JudgeCall refuses a call if the run is gone or the worker lost its lease.
 func JudgeCall(known *State, c *lane.CallCommand) error {
 	switch {
 	case !known.Is(At(c.CreatedAt)):
@@ -193,7 +193,7 @@ func JudgeCall(known *State, c *lane.CallCommand) error {
 	}
 }
 
-// JudgeProgress refuses a note that is not of the run's owner.
+// JudgeProgress refuses a note that does not come from the lease's owner.
 func JudgeProgress(known *State, id runlane.RunID, token string) error {
 	switch {
 	case known == nil:
@@ -205,7 +205,7 @@ func JudgeProgress(known *State, id runlane.RunID, token string) error {
 	}
 }
 
-// JudgeReset refuses to free the key of an owner that is still active.
+// JudgeReset refuses to free the key of an active run.
 func JudgeReset(owner *State, id runlane.RunID) error {
 	if owner.Status.Active() {
 		return Conflict(runlane.ConflictIdempotencyKey, id, "the run that owns the idempotency key is still active")
@@ -213,10 +213,10 @@ func JudgeReset(owner *State, id runlane.RunID) error {
 	return nil
 }
 
-// beganAnother reports a run that waits by now, and not since that event.
+// beganAnother reports whether the run is waiting, but not since the event with sequence wait.
 func (s *State) beganAnother(wait int64) bool { return s.Waiting != nil && s.Sequence != wait }
 
-// JudgeFlow returns why a record cannot be put in place of the known one, nil for none.
+// JudgeFlow returns why a record cannot replace known, which is nil if there is none.
 func JudgeFlow(known *lane.FlowRecord, c *lane.FlowCommand) error {
 	version := int64(0)
 	if known != nil {
@@ -228,7 +228,7 @@ func JudgeFlow(known *lane.FlowRecord, c *lane.FlowCommand) error {
 	return nil
 }
 
-// JudgeOutboxClaim reads the limit of a claim on outbox rows, and refuses one that is over at once.
+// JudgeOutboxClaim returns the limit of a claim on outbox rows. It refuses a claim that expires at once.
 func JudgeOutboxClaim(c *lane.ClaimOutboxCommand) (limit int, err error) {
 	page := lane.PageQuery{Limit: c.Limit}
 	if limit, err = page.PageLimit(); err != nil {
@@ -240,8 +240,8 @@ func JudgeOutboxClaim(c *lane.ClaimOutboxCommand) (limit int, err error) {
 	return limit, nil
 }
 
-// JudgePayload names the payload where a projection has another one than the creation, as contradiction names fields.
-// Maintenance reads runs without: a projection without one says nothing about it.
+// JudgePayload returns "payload" if projection and creation differ in it, else "". Maintenance reads runs without
+// their payload, so a projection without one passes.
 func JudgePayload(p *runlane.Run, c *runlane.RunCreated) string {
 	if p.Payload != nil && !bytes.Equal(p.Payload, c.Payload) {
 		return "payload"
@@ -250,8 +250,8 @@ func JudgePayload(p *runlane.Run, c *runlane.RunCreated) string {
 }
 
 // JudgeCommand refuses a command that contradicts itself or the run. malformed is the result of t.Validate. created is
-// what the run's creation fixed, nil for a run that does not exist. payload names the payload if it differs from that
-// of the run, see [JudgePayload].
+// the run's creation, nil for a run that does not exist. payload is "payload" if the command's differs from the run's,
+// as in [JudgePayload].
 func JudgeCommand(t *lane.Transition, malformed error, created *runlane.RunCreated, payload string) error {
 	if malformed != nil {
 		return malformed
@@ -261,7 +261,7 @@ func JudgeCommand(t *lane.Transition, malformed error, created *runlane.RunCreat
 	}
 	p := t.Projected
 	if created == nil {
-		created = t.Events[0].Body.(*runlane.RunCreated) // Validate made sure of it
+		created = t.Events[0].Body.(*runlane.RunCreated) // checked by Validate
 		if field := cmp.Or(contradiction(p, created), JudgePayload(p, created)); field != "" {
 			return Violation(p.ID, "projected run and run.created differ in %s", field)
 		}
@@ -273,8 +273,8 @@ func JudgeCommand(t *lane.Transition, malformed error, created *runlane.RunCreat
 	return nil
 }
 
-// contradiction names what a projection says differently about what the run's creation fixed, payload apart, or returns
-// "".
+// contradiction names the first field, payload excluded, in which a projection differs from the run's creation, or
+// returns "".
 func contradiction(p *runlane.Run, c *runlane.RunCreated) string {
 	switch {
 	case p.TaskID != c.TaskID:

@@ -2,23 +2,23 @@ package embedded
 
 import "time"
 
-// Millis is an instant as every storage keeps it: whole milliseconds, rounded down. The zero time is the Millis of the
-// zero time, so that both directions are exact.
+// Millis is a time in whole milliseconds, rounded down, as all storages keep times. The zero time converts exactly in
+// both directions.
 type Millis int64
 
-// Absent is the instant of the zero time.
+// Absent is the zero time.
 var Absent = At(time.Time{})
 
-// At rounds an instant down.
+// At rounds a time down.
 func At(t time.Time) Millis { return Millis(t.UnixMilli()) }
 
-// Time is the instant in UTC; the zero time for Absent.
+// Time returns the time in UTC, the zero time for Absent.
 func (m Millis) Time() time.Time { return time.UnixMilli(int64(m)).UTC() }
 
-// Add is an instant that much later.
+// Add returns a time d later.
 func (m Millis) Add(d time.Duration) Millis { return m + Millis(d.Milliseconds()) }
 
-// Since is how long after another instant this one is.
+// Since returns the duration since an earlier time.
 func (m Millis) Since(earlier Millis) time.Duration {
 	return time.Duration(m-earlier) * time.Millisecond
 }

@@ -9,36 +9,36 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Delivery is one row of the outbox: a wakeup to publish. T is how a lane names claims.
+// Delivery is one outbox row: a wakeup to publish. T is the lane's type of claim tokens.
 type Delivery[T comparable] struct {
-	// Sequence is that of its run.delivery_requested, which names it.
+	// Sequence of the run.delivery_requested event. It identifies the row.
 	Sequence int64
 	Status   lane.OutboxStatus
 	Attempts int
-	// Token is of the latest claim.
+	// Token of the latest claim.
 	Token       T
 	RequestedAt Millis
 	AvailableAt Millis
 	ClaimUntil  Millis
-	// Since is when it was published or given up.
+	// Since is the time of publication or of giving up.
 	Since   Millis
-	Failure *runlane.Failure // nil for none; never changed
+	Failure *runlane.Failure // or nil; never modified
 }
 
-// Withdrawn is the status of a delivery for which nothing is sent: the run waits for a slot. No caller sees one.
+// Withdrawn is the status of a delivery without a wakeup: the run waits for a slot. Callers never see it.
 const Withdrawn lane.OutboxStatus = "withdrawn"
 
-// Outbox is what a run keeps about its wakeups.
+// Outbox is a run's state about wakeups.
 type Outbox[T comparable] struct {
-	// Deliveries are the latest one, and before it those superseded under a claim.
+	// Deliveries has the latest row last. Superseded rows stay before it while a publisher has claimed them.
 	Deliveries []Delivery[T]
-	// FirstPublished is of this wait for a worker; a claim clears it.
+	// FirstPublished is the first publication in this wait for a worker. A claim clears it.
 	FirstPublished Millis
-	// Woken is the wakeup that the present owner's claim answered.
+	// Woken is the wakeup that the current owner's claim answered.
 	Woken Wait
 }
 
-// Commit makes the rows that the events of a command ask for, and hands each to made. s is the run after the command.
+// Commit creates the rows that the command's events request and passes each to made. s is the run after the command.
 func (o *Outbox[T]) Commit(
 	s *State, t *lane.Transition, initial lane.InitialOutbox, token func() T, made func(*Delivery[T]),
 ) {
@@ -46,14 +46,14 @@ func (o *Outbox[T]) Commit(
 		sequence := t.ExpectedSequence + int64(i) + 1
 		switch body := t.Events[i].Body.(type) {
 		case *runlane.RunLeaseClaimed:
-			o.FirstPublished = Absent // what is published later is for another wait
+			o.FirstPublished = Absent // later publications belong to another wait
 		case *runlane.RunResumed:
-			if o.Live(s) != nil { // it is for the time that the run waited for
+			if o.Live(s) != nil { // it was for the end of the wait
 				o.withdraw(sequence)
 			}
 		case *runlane.RunDeliveryRequested:
 			if t.Queue.Bounded() && body.Delivery.DispatchExpiresAt.IsZero() {
-				o.withdraw(sequence) // the run waits for a slot, and for the delivery that comes with it
+				o.withdraw(sequence) // the run waits for a slot; the reservation requests its delivery
 				continue
 			}
 			made(o.request(sequence, &body.Delivery, At(t.Events[i].OccurredAt), initial, token))
@@ -61,8 +61,8 @@ func (o *Outbox[T]) Commit(
 	}
 }
 
-// request makes the row of a delivery request, which supersedes every earlier one. Those stay only while a publisher
-// holds them and may still mark them. token is for the writer's own claim.
+// request creates the row of a delivery request. Earlier rows are superseded; those under a claim stay, because their
+// publisher may still mark them. token creates the token if the writer itself claims the row.
 func (o *Outbox[T]) request(
 	sequence int64, d *runlane.Delivery, occurred Millis, initial lane.InitialOutbox, token func() T,
 ) *Delivery[T] {
@@ -71,7 +71,7 @@ func (o *Outbox[T]) request(
 		ClaimUntil: Absent, Since: Absent,
 	}
 	switch {
-	case row.AvailableAt > occurred: // for later: always pending
+	case row.AvailableAt > occurred: // delayed: always pending
 	case initial.Published:
 		row.Status, row.Since = lane.OutboxPublished, occurred
 		o.noteFirst(occurred)
@@ -81,7 +81,7 @@ func (o *Outbox[T]) request(
 	return o.supersede(row)
 }
 
-// withdraw supersedes every row and makes none that could be due.
+// withdraw supersedes all rows. The new row is never due.
 func (o *Outbox[T]) withdraw(sequence int64) {
 	o.supersede(Delivery[T]{
 		Sequence: sequence, Status: Withdrawn,
@@ -95,8 +95,8 @@ func (o *Outbox[T]) supersede(row Delivery[T]) *Delivery[T] {
 	return &o.Deliveries[len(o.Deliveries)-1]
 }
 
-// Live is the only row that can be due: the latest one, while the run is queued or scheduled. Every way out of these two
-// statuses supersedes it, and every way into them makes a new one or withdraws it.
+// Live returns the only row that can be due: the latest one, while the run is queued or scheduled; else nil. Leaving
+// these statuses supersedes it, entering them creates or withdraws a row.
 func (o *Outbox[T]) Live(s *State) *Delivery[T] {
 	if len(o.Deliveries) == 0 || s.Status != runlane.StatusQueued && s.Status != runlane.StatusScheduled {
 		return nil
@@ -107,7 +107,7 @@ func (o *Outbox[T]) Live(s *State) *Delivery[T] {
 	return nil
 }
 
-// Delivery finds a row by its sequence, nil when it is gone.
+// Delivery returns the row with that sequence, or nil.
 func (o *Outbox[T]) Delivery(sequence int64) *Delivery[T] {
 	for i := range o.Deliveries {
 		if o.Deliveries[i].Sequence == sequence {
@@ -117,8 +117,8 @@ func (o *Outbox[T]) Delivery(sequence int64) *Delivery[T] {
 	return nil
 }
 
-// Settle forgets superseded rows that no publisher holds. Only a queued or scheduled run has one that is not: every way
-// into these two statuses makes another.
+// Settle removes superseded rows that no publisher has claimed. The latest row of a queued or scheduled run is the
+// only one not superseded.
 func (o *Outbox[T]) Settle(s *State) {
 	live := int64(0)
 	if len(o.Deliveries) > 0 && (s.Status == runlane.StatusQueued || s.Status == runlane.StatusScheduled) {
@@ -147,7 +147,7 @@ func (d *Delivery[T]) ClaimedBy(token T) bool {
 	return d.Status == lane.OutboxClaimed && d.Token == token
 }
 
-// Fail marks a row as one that is to be published again.
+// Fail marks a row for another try.
 func (d *Delivery[T]) Fail(f *lane.OutboxFailure) {
 	d.Status, d.Attempts, d.AvailableAt = lane.OutboxFailed, f.Attempts, At(f.NextAvailableAt)
 	d.Failure = new(f.Failure.Clone())
@@ -159,12 +159,12 @@ func (d *Delivery[T]) GiveUp(f *lane.OutboxFailure, at Millis) {
 	d.Failure = new(f.Failure.Clone())
 }
 
-// Requeue makes a dead letter pending again, as if it had never been tried.
+// Requeue makes a dead letter pending again and due at once, with no attempts.
 func (d *Delivery[T]) Requeue(at Millis) {
 	d.Status, d.Attempts, d.Failure, d.AvailableAt = lane.OutboxPending, 0, nil, at
 }
 
-// DeadLetter is a given-up row in the form of lists.
+// DeadLetter returns a given-up row as lists show it.
 func (d *Delivery[T]) DeadLetter(id runlane.RunID, queue runlane.QueueName) runlane.DeadLetter {
 	letter := runlane.DeadLetter{
 		RunID: id, OutboxID: EventID(id, d.Sequence), Queue: queue, Attempts: d.Attempts, Since: d.Since.Time(),
@@ -175,7 +175,7 @@ func (d *Delivery[T]) DeadLetter(id runlane.RunID, queue runlane.QueueName) runl
 	return letter
 }
 
-// Message is the row as callers get it: their own copy. token is that of its claim.
+// Message returns a copy of the row for callers. token formats the token of its claim.
 func (d *Delivery[T]) Message(
 	run lane.RunKey, queue runlane.QueueName, concurrencyKey string, carrier map[string]string, token func(T) string,
 ) lane.OutboxMessage {
@@ -210,43 +210,42 @@ func (o *Outbox[T]) noteFirst(at Millis) {
 	}
 }
 
-// The times after which a published wakeup without a claim counts as lost, see docs/internals/design.md, Delivery.
+// A published wakeup without a claim counts as lost after these times, see docs/internals/design.md, Delivery.
 const (
 	firstRedelivery   = 10 * time.Minute
 	longestRedelivery = 6 * time.Hour
 )
 
 // RedeliverAt is 10 minutes after the first publication, 20 after the second, 40 after the third, at most 6 hours. The
-// time since the first publication tells how many there were.
+// time since the first publication implies their number.
 func (o *Outbox[T]) RedeliverAt(d *Delivery[T]) Millis {
 	return d.Since.Add(min(d.Since.Since(o.FirstPublished)+firstRedelivery, longestRedelivery))
 }
 
-// Wait is what a wakeup on its way is for: since when, and whether a timer of the transport sends it.
+// Wait is a wakeup on its way and when it is due.
 type Wait struct {
 	Kind WaitKind
 	Due  Millis
 }
 
-// WaitKind tells whether a wakeup is on its way. The numbers are stored.
+// WaitKind is the kind of a wakeup on its way. The numbers are stored.
 type WaitKind int64
 
-// The kinds of waits.
+// A DelayedWakeup is sent by a timer of the transport.
 const (
 	NoWakeup WaitKind = iota
 	WakeupUnderway
 	DelayedWakeup
 )
 
-// longestDelay is the longest wait that a transport's own delay covers.
+// longestDelay is the longest wait that a transport's native delay covers.
 const longestDelay = 15 * time.Minute
 
-// awaited tells which wakeup is on its way to the run, if any:
+// awaited returns the wakeup on its way to the run, if any:
 //
 //	queued                         the wakeup that a publisher has claimed or published
-//	waiting, wakeup published      that one
-//	waiting for up to 15 minutes   the delayed wakeup that the transport's timer sends, unless something else may end
-//	                               the wait
+//	waiting, wakeup published      that wakeup
+//	waiting for up to 15 minutes   the transport's delayed wakeup, if only time ends the wait
 //	owned by a worker              the wakeup that its claim answered
 func (o *Outbox[T]) awaited(s *State) Wait {
 	switch {
@@ -267,9 +266,9 @@ func (o *Outbox[T]) awaited(s *State) Wait {
 	return Wait{}
 }
 
-// Answers is the wakeup that a claim answers. It is delivered again if the owner dies, so patience with the wakeup covers
-// the owner's lease too. There is none for the claim of a poll worker, and none if the lease ends before the wakeup's due
-// time.
+// Answers returns the wakeup that a claim answers. It is redelivered if the owner dies, so patience with the wakeup
+// also covers the owner's lease. A claim by polling answers none, nor does one with a lease that ends before the
+// wakeup is due.
 func (o *Outbox[T]) Answers(s *State, c *lane.ClaimCommand) Wait {
 	awaited := o.awaited(s)
 	if !c.ByWakeup || awaited.Due > At(c.Projected.Lease.ExpiresAt) {
@@ -278,7 +277,7 @@ func (o *Outbox[T]) Answers(s *State, c *lane.ClaimCommand) Wait {
 	return awaited
 }
 
-// Underway reports whether, within the patience, a wakeup is on its way to the run of the queue or a worker answered one.
+// Underway reports whether, within the patience, a wakeup is on its way to the run or its owner's claim answered one.
 func (o *Outbox[T]) Underway(s *State, queue runlane.QueueName, now Millis, patience lane.Patience) bool {
 	switch awaited := o.awaited(s); awaited.Kind {
 	case WakeupUnderway:

@@ -9,13 +9,13 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// MostExamined bounds the rows that one page reads: a page may be short or empty and still have a next one.
+// MostExamined bounds the rows that one page reads. A page may be short, or empty, and still have a next one.
 const MostExamined = 1000
 
-// Scope identifies a list: its method, environment, filter and order. A cursor carries the scope it was made for.
+// Scope identifies a list: method, environment, filter and order. A cursor is valid for one scope.
 type Scope uint64
 
-// NewScope is that of a request.
+// NewScope returns the scope of a request.
 func NewScope(method string, name runlane.Environment, filter ...string) Scope {
 	h := fnv.New64a()
 	for _, part := range append([]string{method, name.Name()}, filter...) {
@@ -29,20 +29,19 @@ func NewScope(method string, name runlane.Environment, filter ...string) Scope {
 
 // Position is a place in a list, on a row or between two.
 type Position struct {
-	// Part is that of a list which is made of several.
+	// Part is the part of a list made of several.
 	Part byte
-	// At is the instant by which the list is ordered, or a sequence.
+	// At is the time that orders the list, or a sequence.
 	At Millis
-	// ID tells rows of one instant apart.
+	// ID orders rows of the same time.
 	ID string
 }
 
-// Cursor is opaque: version, part, instant, id, and a checksum of these and the scope, which also reveals an altered
-// one.
+// Cursor encodes version, part, time, ID and a checksum over these and the scope, which also detects altered cursors.
 func (s Scope) Cursor(p Position) runlane.Cursor {
 	b := make([]byte, 0, 18+len(p.ID))
 	b = append(b, 1, p.Part)
-	b = binary.BigEndian.AppendUint64(b, uint64(p.At)) // its bits
+	b = binary.BigEndian.AppendUint64(b, uint64(p.At)) // the bits
 	b = append(b, p.ID...)
 	return runlane.Cursor(base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(b, s.sum(b))))
 }
@@ -54,15 +53,15 @@ func (s Scope) sum(content []byte) uint64 {
 	return h.Sum64()
 }
 
-// OpenPage reads limit and cursor of a request. after is nil at the beginning.
+// OpenPage checks the limit and the cursor of a request. after is nil for the first page.
 func OpenPage(q *lane.PageQuery, s Scope) (limit int, after *Position, err error) {
 	if limit, err = q.PageLimit(); err != nil || q.After == "" {
 		return limit, nil, err
 	}
 	b, err := base64.RawURLEncoding.DecodeString(string(q.After))
 	after = &Position{}
-	if end := len(b) - 8; err == nil && end >= 10 { // of the content
-		at := Millis(binary.BigEndian.Uint64(b[2:])) // its bits
+	if end := len(b) - 8; err == nil && end >= 10 { // end of the content
+		at := Millis(binary.BigEndian.Uint64(b[2:])) // the bits
 		*after = Position{b[1], at, string(b[10:end])}
 	}
 	if s.Cursor(*after) != q.After { // base64 has several texts for the same bytes
@@ -74,20 +73,19 @@ func OpenPage(q *lane.PageQuery, s Scope) (limit int, after *Position, err error
 	return limit, after, nil
 }
 
-// Verdict is what a list does with a row.
+// Verdict is a list's decision about a row.
 type Verdict int
 
-// The verdicts.
+// Verdicts.
 const (
 	Take Verdict = iota
 	Skip
-	Stop // neither this row nor any behind it
+	Stop // skip this row and all behind it
 )
 
-// placed is a row at its place in a list.
 type placed interface{ Place(part byte) Position }
 
-// FillPage takes rows until the page is full, the walk ends, judge says Stop, or MostExamined rows were read.
+// FillPage takes rows until the page is full, the walk ends, judge returns Stop, or MostExamined rows were read.
 func FillPage[I placed, T any](
 	next func() (I, bool, error), s Scope, limit int, part byte, judge func(I) (T, Verdict, error),
 ) (*runlane.Page[T], error) {
@@ -114,17 +112,17 @@ func FillPage[I placed, T any](
 	}
 }
 
-// The two parts of the list of runs.
+// The parts of the list of runs.
 const (
 	ActivePart byte = iota
 	FinishedPart
 )
 
-// BehindAll is behind every instant of a list.
+// BehindAll is after every time in a list.
 const BehindAll Millis = 1 << 62
 
-// FillRuns fills a page of ListRuns by those of its parts: active runs by when they next need attention, then finished
-// ones, newest first. finished says that there may be some of those.
+// FillRuns fills a page of ListRuns: first active runs by when they next need attention, then finished runs, newest
+// first. finished is false if there are certainly none.
 func FillRuns(
 	s Scope, limit int, after *Position, finished bool,
 	fill func(part byte, after *Position, limit int) (*runlane.Page[runlane.RunSummary], error),
@@ -136,7 +134,7 @@ func FillRuns(
 	if err != nil || page.Next != "" || !finished {
 		return page, err
 	}
-	if len(page.Items) == limit { // nothing is left of the first part; the second begins on its own page
+	if len(page.Items) == limit { // the finished runs begin on their own page
 		page.Next = s.Cursor(Position{Part: FinishedPart, At: BehindAll})
 		return page, nil
 	}

@@ -8,18 +8,18 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// occurrenceKept is how long an occurrence can be listed after it was claimed.
+// occurrenceKept is how long an occurrence stays listed after its claim.
 const occurrenceKept = 40 * 24 * time.Hour
 
-// Result is what an occurrence led to: runs or a reason, never both. The lane on a file stores it as JSON.
+// Result is the result of an occurrence: runs or a reason to skip, never both. sqlitelane stores it as JSON.
 type Result struct {
 	Runs    []runlane.RunID    `json:"runs,omitempty"`
 	Skipped runlane.SkipReason `json:"skipped,omitempty"`
-	First   time.Time          `json:"first,omitzero"` // of several that were skipped together
+	First   time.Time          `json:"first,omitzero"` // if several were skipped together
 	Count   int                `json:"count,omitempty"`
 }
 
-// ResultOf is the result that the command records.
+// ResultOf returns the result that the command records.
 func ResultOf(c *lane.CompleteOccurrenceCommand) *Result {
 	return &Result{
 		Runs: slices.Clone(c.RunIDs), Skipped: c.Skipped, First: runlane.UTCMillis(c.First), Count: c.Count,
@@ -31,14 +31,14 @@ func (r *Result) equal(other *Result) bool {
 		r.First.Equal(other.First)
 }
 
-// Occurrence is under a claim until it has a result.
+// Occurrence is claimed until it has a result.
 type Occurrence struct {
 	Fire, ClaimUntil, KeptUntil Millis
 	Token                       string
 	Result                      *Result
 }
 
-// Holds reports an occurrence that is not to be claimed: it has a result, or is under a claim.
+// Holds reports whether the occurrence cannot be claimed: it has a result or a valid claim.
 func (o *Occurrence) Holds(c *lane.ClaimOccurrenceCommand) bool {
 	return o.Result != nil || o.ClaimUntil > At(c.At) && c.Trusts(o.ClaimUntil.Time())
 }
@@ -49,8 +49,8 @@ func (o *Occurrence) Claim(c *lane.ClaimOccurrenceCommand, token string, now Mil
 	o.KeptUntil = max(now, o.ClaimUntil).Add(occurrenceKept)
 }
 
-// JudgeCompletion refuses a result for an occurrence, nil for none, that is not under the command's claim or has another
-// one. done says that it has this one.
+// JudgeCompletion returns done if the occurrence has this result already. It refuses a result for an occurrence that
+// is missing (nil), not under the command's claim, or completed with another result.
 func (o *Occurrence) JudgeCompletion(c *lane.CompleteOccurrenceCommand, became *Result) (done bool, err error) {
 	switch {
 	case o == nil || o.Token != c.Token:
@@ -64,12 +64,12 @@ func (o *Occurrence) JudgeCompletion(c *lane.CompleteOccurrenceCommand, became *
 	}
 }
 
-// Listed reports a completed occurrence that the query asks for.
+// Listed reports whether the occurrence is completed and matches the query.
 func (o *Occurrence) Listed(q *lane.OccurrenceQuery, now Millis) bool {
 	return o.Result != nil && o.KeptUntil > now && (o.Result.Skipped != "" || !q.SkippedOnly)
 }
 
-// Shown is a completed occurrence in the form of lists.
+// Shown returns a completed occurrence as lists show it.
 func (o *Occurrence) Shown(id runlane.ScheduleID) runlane.Occurrence {
 	shown := runlane.Occurrence{
 		ScheduleID: id, FireTime: o.Fire.Time(),
@@ -81,8 +81,8 @@ func (o *Occurrence) Shown(id runlane.ScheduleID) runlane.Occurrence {
 	return shown
 }
 
-// MoveLastFire moves the last fire of a schedule to the occurrence that the command completes, and reports that, where
-// it is not later already.
+// MoveLastFire moves the schedule's last fire forward to the completed occurrence. It returns false if that is not
+// later.
 func MoveLastFire(r *runlane.ScheduleRecord, c *lane.CompleteOccurrenceCommand) bool {
 	if !c.Moves(r.LastFire) {
 		return false
@@ -95,12 +95,12 @@ func MoveLastFire(r *runlane.ScheduleRecord, c *lane.CompleteOccurrenceCommand) 
 	return true
 }
 
-// Fired reports an occurrence that is never given, as it is at or before the last fire.
+// Fired reports whether the occurrence is at or before the last fire. Such an occurrence is never claimed.
 func Fired(r *runlane.ScheduleRecord, c *lane.ClaimOccurrenceCommand) bool {
 	return At(c.FireTime) <= At(r.LastFire) && c.Trusts(r.LastFire)
 }
 
-// JudgeSchedule returns why a record cannot be put in place of the known one, nil for none.
+// JudgeSchedule returns why put cannot replace known, which is nil if there is no record.
 func JudgeSchedule(known *runlane.ScheduleRecord, put *runlane.ScheduleRecord) error {
 	switch {
 	case known == nil && put.Version != 0:
@@ -114,8 +114,7 @@ func JudgeSchedule(known *runlane.ScheduleRecord, put *runlane.ScheduleRecord) e
 	}
 }
 
-// ScheduleAtRest is the record as storages keep it: times in UTC and whole milliseconds, and nothing shared with the
-// caller.
+// ScheduleAtRest returns a copy of the record as storages keep it: times in UTC and whole milliseconds.
 func ScheduleAtRest(r runlane.ScheduleRecord) runlane.ScheduleRecord {
 	for _, t := range []*time.Time{&r.RegisteredAt, &r.LastEvaluated, &r.LastFire, &r.PendingFire} {
 		*t = runlane.UTCMillis(*t)

@@ -12,7 +12,7 @@ func (s *State) HoldsSlot() bool {
 	return s.Status.Owned() || s.Status == runlane.StatusQueued && s.DispatchExpiresAt != Absent
 }
 
-// JudgeSlots finds a command that would get round the limit of its queue.
+// JudgeSlots refuses a reservation that its queue or the run's status does not allow.
 func JudgeSlots(t *lane.Transition) error {
 	switch p := t.Projected; {
 	case t.Reserves() && !t.Queue.Bounded():
@@ -24,26 +24,26 @@ func JudgeSlots(t *lane.Transition) error {
 	}
 }
 
-// NeedsSlot reports a creation that needs a free slot: with a reservation, or of a run that executes at once. Any other
-// run of a bounded queue waits for its turn.
+// NeedsSlot reports whether a creation needs a free slot: it has a reservation or executes at once. Any other run of a
+// bounded queue waits for a slot.
 func NeedsSlot(t *lane.Transition) bool {
 	return t.Queue.Bounded() && (t.Reserves() || t.Projected.Status == runlane.StatusRunning)
 }
 
-// SlotUse is what a claim does with slots.
+// SlotUse is what a claim does with its run's slot.
 type SlotUse int
 
 const (
-	// KeepSlot changes nothing: the run occupies a slot since its reservation, or since the claim of a worker that died.
+	// KeepSlot changes nothing: the run has a slot from its reservation or from an earlier claim.
 	KeepSlot SlotUse = iota
-	// FreeSlot drops an expired reservation: the queue has no limit any more.
+	// FreeSlot drops an expired reservation of a queue that is no longer limited.
 	FreeSlot
-	// TakeSlot takes a free slot. If there is none, the claim is lane.LostCapacity.
+	// TakeSlot takes a free slot. Without one the claim ends as lane.LostCapacity.
 	TakeSlot
 )
 
-// JudgeSlotOfClaim decides what a claim does with slots. occupies reports that the run occupies a slot at c.At. Lanes
-// compare the end of a reservation with exactly c.At; a storage whose commit takes time has to end it earlier.
+// JudgeSlotOfClaim decides about the slot of a claim. occupies reports that the run occupies one at c.At, the exact
+// time at which a reservation ends here. A storage with slow commits must end it earlier.
 func JudgeSlotOfClaim(c *lane.ClaimCommand, occupies bool) (SlotUse, error) {
 	switch {
 	case occupies:
@@ -57,10 +57,10 @@ func JudgeSlotOfClaim(c *lane.ClaimCommand, occupies bool) (SlotUse, error) {
 	}
 }
 
-// Room keeps a scan from returning more runs of a partition than have slots. K is how a lane names partitions.
+// Room limits a scan to as many runs of a partition as it has free slots. K identifies a partition in the lane.
 type Room[K comparable] struct{ left map[K]int }
 
-// Allows judges a run without a slot that could start now. taken counts the slots of its partition.
+// Allows decides about a runnable run without a slot. taken counts the partition's used slots.
 func (r *Room[K]) Allows(policy runlane.Queue, of K, taken func() (int, error)) (bool, error) {
 	left, known := r.left[of]
 	if !known {
@@ -77,12 +77,11 @@ func (r *Room[K]) Allows(policy runlane.Queue, of K, taken func() (int, error)) 
 	return left > 0, nil
 }
 
-// OffersAtOnce is the number of runs among which callers that free slots at the same time are spread.
+// OffersAtOnce is the number of runs that Offer spreads over callers freeing slots at the same time.
 const OffersAtOnce = 64
 
-// Offer chooses a run for one free slot: of those that wait, of which there are some, the one that has waited longest and
-// was not just given to another caller, which has not reserved for it yet. When all were given, it begins again with the
-// first. now is what was given by then.
+// Offer chooses a run for one free slot: the one that has waited longest and was not just offered to another caller,
+// which may not have reserved it yet. If all were offered, it starts over. waiting is not empty; now replaces given.
 func Offer[T comparable](given, waiting []T) (next int, now []T) {
 	given = slices.DeleteFunc(given, func(t T) bool { return !slices.Contains(waiting, t) })
 	next = slices.IndexFunc(waiting, func(t T) bool { return !slices.Contains(given, t) })
