@@ -37,21 +37,20 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 	})
 }
 
-// judgment is what one kind of command adds to the checks of all. Both functions get nil for a run that does not exist,
-// and write nothing.
+// judgment adds a command's own checks. Both functions get nil for a run that does not exist, and write nothing.
 type judgment struct {
 	ownership   func(*embedded.State) error
 	eligibility func(*tx, *entry, *plan) error
 }
 
-// plan is what a command does besides its events, once nothing refuses it.
+// plan is what a command writes besides its events.
 type plan struct {
-	takesSlot bool // a free one, below limit at now
-	freesSlot bool // one from when the queue had a limit
+	takesSlot bool // a free one, below the limit at now
+	freesSlot bool // a slot from when the queue had a limit
 	now       embedded.Millis
 	woken     *embedded.Wait
-	signal    *lane.SignalCommand // that ends the run's wait
-	tell      *lane.TellCommand   // the end that does
+	signal    *lane.SignalCommand // the signal that ends the wait
+	tell      *lane.TellCommand   // the notification that ends the wait
 }
 
 // commit is the only way to change a run. It checks in the order of the contract:
@@ -59,10 +58,10 @@ type plan struct {
 //  1. the sequence;
 //  2. the ownership of the lease;
 //  3. the command itself;
-//  4. the eligibility of the run for this command, a slot included;
-//  5. for a creation, the owners of keys and the slot.
+//  4. whether the run is eligible for the command, a slot included;
+//  5. for a creation, the owners of its keys and the slot.
 //
-// Nothing is written before the last of them.
+// It writes nothing before the last check.
 func (s *Storage) commit(
 	ctx context.Context, t *lane.Transition, initial lane.InitialOutbox, j judgment,
 ) (*lane.Commit, error) {
@@ -96,8 +95,8 @@ func (s *Storage) commit(
 	return commit, nil
 }
 
-// carryOut judges a command, and writes what it wants. A creation does not look first: whether its id is used is what
-// the index says to the row. Where something refuses it, the run that has the id comes before all else.
+// carryOut judges a command and writes it. A creation does not look up its ID first: inserting the row fails if the ID
+// is used. A refusal by the existing run has priority.
 func (t *tx) carryOut(p *prepared, initial lane.InitialOutbox, j judgment, commit *lane.Commit) (*entry, error) {
 	env, err := t.s.names.find(t.Conn, p.Projected.Environment.Name())
 	if err != nil {
@@ -150,7 +149,7 @@ func (t *tx) judge(env int64, e *entry, p *prepared, j judgment, todo *plan) err
 	return t.judgeSlotOfCreation(env, p, todo)
 }
 
-// change writes what a command wants.
+// change writes a judged command.
 func (t *tx) change(
 	e *entry, p *prepared, initial lane.InitialOutbox, todo *plan, commit *lane.Commit,
 ) (*entry, error) {
@@ -217,7 +216,7 @@ func (t *tx) change(
 	return e, nil
 }
 
-// saveBytes writes a payload and an output that stand apart.
+// saveBytes writes payload and output if they are stored in separate rows.
 func (t *tx) saveBytes(e *entry, p *prepared, created bool) error {
 	const put = "INSERT INTO bulk(k, data) VALUES(?, ?) ON CONFLICT(k) DO UPDATE SET data = excluded.data"
 	if created && e.Payload.Apart() {

@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 )
 
-// calls are those of a run by name, or the one of a name.
+// calls returns the run's calls by name, or only the call with the name.
 func calls(c *file.Conn, e *entry, name string) (found []lane.RunCall, err error) {
 	err = c.Each(`SELECT name, task, count, ended, sum, at FROM calls
 		WHERE run = ? AND created = ? AND (? = '' OR name = ?) ORDER BY name`,
@@ -28,13 +28,13 @@ func calls(c *file.Conn, e *entry, name string) (found []lane.RunCall, err error
 	return found, err
 }
 
-// untold reports a finished run whose end is still to be told.
+// untold reports whether the run has ended and still owes notifications, see [lane.Untold].
 func untold(c *file.Conn, e *entry) (bool, error) {
 	row, err := c.One("SELECT 1 FROM untold WHERE run = ?", e.n)
 	return row != nil, err
 }
 
-// missing reports that each of the calls has ends that are still to be counted.
+// missing reports whether each of the calls has children that have not ended.
 func missing(c *file.Conn, e *entry, names []string) (bool, error) {
 	for _, name := range names {
 		found, err := calls(c, e, name)
@@ -45,7 +45,7 @@ func missing(c *file.Conn, e *entry, names []string) (bool, error) {
 	return true, nil
 }
 
-// BeginCall puts a call beside a run.
+// BeginCall stores a call of a run.
 func (s *Storage) BeginCall(ctx context.Context, c *lane.CallCommand) (kept *lane.RunCall, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -107,16 +107,16 @@ func (s *Storage) ReadCalls(ctx context.Context, q *lane.CallQuery) (read *lane.
 	return read, nil
 }
 
-// toTell are finished runs whose end is untold, by when they ended.
+// toTell lists ended runs that owe notifications, by when they ended.
 var toTell = list{column: "at", where: "TRUE", from: "untold CROSS JOIN runs ON runs.n = untold.run"}
 
-// ListRunsToTell returns runs whose end is untold.
+// ListRunsToTell returns ended runs that owe notifications.
 func (s *Storage) ListRunsToTell(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsToTell", q,
 		func(*file.Conn, *entry, *lane.RunRef) (embedded.Verdict, error) { return embedded.Take, nil }, nil, toTell)
 }
 
-// TellEnd tells an end once.
+// TellEnd notifies one caller of an end, once.
 func (s *Storage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (s *Storage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commi
 	})
 }
 
-// judgeTelling returns why an end cannot be told.
+// judgeTelling returns why the notification is not due.
 func (t *tx) judgeTelling(c *lane.TellCommand) error {
 	e, err := t.created(c.RunKey, embedded.At(c.CreatedAt))
 	if err != nil {
@@ -179,7 +179,7 @@ func (t *tx) judgeTelling(c *lane.TellCommand) error {
 	return embedded.JudgeTelling(to.known(), c, kept)
 }
 
-// created is a run of that creation, nil where there is none.
+// created returns the run if it was created at that time, else nil.
 func (t *tx) created(key lane.RunKey, at embedded.Millis) (*entry, error) {
 	_, e, err := t.run(key.Environment, key.RunID)
 	if err != nil || e == nil || embedded.At(e.Run.CreatedAt) != at {
@@ -188,7 +188,7 @@ func (t *tx) created(key lane.RunKey, at embedded.Millis) (*entry, error) {
 	return e, nil
 }
 
-// tell removes the mark and counts the end.
+// tell removes the mark and counts the child as ended.
 func (t *tx) tell(c *lane.TellCommand) error {
 	e, err := t.created(c.RunKey, embedded.At(c.CreatedAt))
 	if err == nil {
@@ -206,7 +206,7 @@ func (t *tx) tell(c *lane.TellCommand) error {
 		to.n, int64(created), c.To.Name)
 }
 
-// leave marks a run that has just ended where its end is to be told, and reports that.
+// leave marks a run that has just ended if it owes notifications, and reports that.
 func (t *tx) leave(e *entry) (bool, error) {
 	if !lane.Untold(&e.Run, e.Calls) {
 		return false, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 )
 
-// PutTask keeps a task's definition.
+// PutTask stores a task's definition.
 func (s *Storage) PutTask(ctx context.Context, c *lane.PutTaskCommand) error {
 	if err := embedded.Ended(ctx); err != nil {
 		return err
@@ -34,13 +34,13 @@ func (s *Storage) PutTask(ctx context.Context, c *lane.PutTaskCommand) error {
 	})
 }
 
-// ListTasks pages the definitions by id.
+// ListTasks pages the definitions by ID.
 func (s *Storage) ListTasks(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lane.TaskRecord], error) {
 	return listRecords[lane.TaskRecord](ctx, s, "ListTasks", q,
 		"SELECT id, record FROM tasks WHERE env = ? AND id > ? ORDER BY id LIMIT ?")
 }
 
-// listRecords pages what is stored as JSON, by id.
+// listRecords pages records stored as JSON, by ID.
 func listRecords[T any](
 	ctx context.Context, s *Storage, method string, q *lane.PageQuery, query string,
 ) (*runlane.Page[T], error) {

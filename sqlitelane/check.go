@@ -11,7 +11,7 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// The invariants of this storage.
+// Invariants of this storage.
 const (
 	ruleDue = "an active run is due in one list, at the instant its projection says; a finished one is only among " +
 		"the finished"
@@ -23,8 +23,8 @@ const (
 	ruleEvent = "a run has as many events as its sequence says, the first is run.created and no other"
 )
 
-// Check pages through the runs of an environment by id and returns what breaks the invariants. The first page also
-// checks what belongs to no single run.
+// Check pages through the runs of an environment by ID and returns violated invariants. The first page also checks all
+// owners and slots.
 func (s *Storage) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lane.Violation], error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (k *check) broken(id runlane.RunID, rule, format string, args ...any) {
 	})
 }
 
-// whole finds what belongs to no single run.
+// whole checks the owners of keys and slots.
 func (k *check) whole() error {
 	err := k.c.Each(`SELECT owners.kind, owners.task, owners.key, runs.id, runs.record FROM owners
 		LEFT JOIN runs ON runs.n = owners.run AND runs.env = owners.env WHERE owners.env = ?`,
@@ -129,7 +129,7 @@ func (k *check) whole() error {
 		}, k.env)
 }
 
-// run finds what is wrong with one run. The instants come from the contract's own predicates.
+// run checks one run. Expected times come from the contract's predicates.
 func (k *check) run(id runlane.RunID) error {
 	e, err := k.s.look(k.c, k.environment, id)
 	if err != nil || e == nil {

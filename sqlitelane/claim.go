@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 )
 
-// acquisition turns the end of a commit into the answer of a claim or a reservation.
+// acquisition converts the result of a commit into that of a claim or reservation.
 func acquisition(commit *lane.Commit, err error) (*lane.Acquisition, error) {
 	if err != nil {
 		return embedded.Lost(err)
@@ -17,8 +17,8 @@ func acquisition(commit *lane.Commit, err error) (*lane.Acquisition, error) {
 	return &lane.Acquisition{Outcome: lane.Acquired, Commit: commit}, nil
 }
 
-// ClaimRunLease gives a worker the run when it is runnable at c.At. Within a handler of an ordered queue's wakeup it
-// does so only while that is this process's.
+// ClaimRunLease gives a worker the run if it is runnable at c.At. In a handler of an ordered queue's wakeup, the
+// wakeup must still belong to this process.
 func (s *Storage) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.Acquisition, error) {
 	return acquisition(s.commit(ctx, &c.Transition, lane.InitialOutbox{}, judgment{
 		eligibility: func(t *tx, e *entry, todo *plan) error {
@@ -36,7 +36,7 @@ func (s *Storage) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lan
 	}))
 }
 
-// HeartbeatRunLease extends the lease of its owner.
+// HeartbeatRunLease extends the owner's lease.
 func (s *Storage) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatCommand) (*lane.Commit, error) {
 	return s.commit(ctx, &c.Transition, lane.InitialOutbox{}, judgment{ownership: func(known *embedded.State) error {
 		return embedded.JudgeHeartbeat(known, c)

@@ -16,11 +16,10 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 )
 
-// CopyTo makes a copy of all that the storage keeps at path, whole or not at all, checks it and returns its size in
-// bytes. What is there is never overwritten: runlane.ErrValidationFailed. The copy is made from one state of the file
-// by a reader, so writers go on; meanwhile their log only grows. It is written beside path under another name, without
-// free pages, is synced, opened and checked page by page, and has its own name from then on. It is a lane like the one
-// it was made from.
+// CopyTo writes a checked copy of the whole file to path, completely or not at all, and returns its size in bytes. It
+// never overwrites a file: runlane.ErrValidationFailed. A reader copies one state of the file, so writers continue;
+// meanwhile their log only grows. The copy is vacuumed, synced, opened and checked page by page under another name in
+// path's folder, then renamed. It is a complete lane.
 func (s *Storage) CopyTo(ctx context.Context, path string) (size int64, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return 0, err
@@ -31,7 +30,7 @@ func (s *Storage) CopyTo(ctx context.Context, path string) (size int64, err erro
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return 0, taken(path, err)
 	}
-	for _, ending := range []string{"-wal", "-shm", "-journal"} { // of a file that was removed: SQLite would use them
+	for _, ending := range []string{"-wal", "-shm", "-journal"} { // of a removed file: SQLite would use them
 		if _, err := os.Lstat(path + ending); !errors.Is(err, fs.ErrNotExist) {
 			return 0, taken(path+ending, err)
 		}
@@ -44,11 +43,10 @@ func (s *Storage) CopyTo(ctx context.Context, path string) (size int64, err erro
 	return size, name(draft, path)
 }
 
-// RestoreTo puts a checked copy in the place of the file at path and returns its size in bytes. While any process has
-// that file open, this one included, it is left as it is: runlane.ErrValidationFailed. A copy like that of CopyTo takes
-// the place of the file at path in one step, while the lock of that file is held. The commits of its log are moved into
-// it before: where this is stopped, it is as it was, or replaced. It keeps its mode, and its owner where this process
-// may.
+// RestoreTo replaces the file at path by a checked copy and returns its size in bytes. While any process has that file
+// open, this one included, it stays unchanged: runlane.ErrValidationFailed. The replacement is one step under the
+// file's lock. The commits of its log are moved into the file first, so an interrupted restore leaves either the old
+// file or the copy. The file keeps its mode, and its owner if this process may set it.
 func (s *Storage) RestoreTo(ctx context.Context, path string) (size int64, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return 0, err
@@ -72,16 +70,16 @@ func (s *Storage) RestoreTo(ctx context.Context, path string) (size int64, err e
 	return size, file.Replace(path, draft, &s.options)
 }
 
-// discard removes a copy that did not get its name, and what SQLite made beside it.
+// discard removes a draft and SQLite's files for it.
 func discard(draft string) {
 	for _, ending := range []string{"", "-journal", "-wal", "-shm", file.MarkEnding, file.ClaimEnding} {
 		_ = os.Remove(draft + ending)
 	}
 }
 
-// copyTo makes a checked and synced copy at a path that nothing has.
+// copyTo makes a checked and synced copy at an unused path.
 func (s *Storage) copyTo(ctx context.Context, draft string) (size int64, err error) {
-	// What the file has is its users' alone: so has the copy to be, from the beginning.
+	// Private from the beginning, like the file.
 	empty, err := os.OpenFile(draft, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 0, refused(err, "%s cannot be written", filepath.Dir(draft))
@@ -90,12 +88,12 @@ func (s *Storage) copyTo(ctx context.Context, draft string) (size int64, err err
 		return 0, refused(err, "%s cannot be written", draft)
 	}
 	err = s.read(ctx, false, func(c *file.Conn) error {
-		if _, err := c.Exec("PRAGMA query_only=OFF"); err != nil { // which also keeps a reader from writing other files
+		if _, err := c.Exec("PRAGMA query_only=OFF"); err != nil { // query_only also prevents writing other files
 			return err
 		}
 		err := c.Within(ctx, func() error {
 			_, err := c.Exec("VACUUM INTO ?", draft)
-			return cmp.Or(file.Full(err, draft), err) // a reader writes to no other file
+			return cmp.Or(file.Full(err, draft), err) // a full disk of the copy
 		})
 		_, restored := c.Exec("PRAGMA query_only=ON")
 		return cmp.Or(err, restored)
@@ -112,7 +110,7 @@ func (s *Storage) copyTo(ctx context.Context, draft string) (size int64, err err
 	return size, nil
 }
 
-// checkCopy opens the copy as any program would, and reads every page.
+// checkCopy opens the copy like any program and reads every page.
 func (s *Storage) checkCopy(ctx context.Context, path string) error {
 	o := s.options
 	o.Path, o.Readers = path, 1
@@ -137,7 +135,7 @@ func (s *Storage) checkCopy(ctx context.Context, path string) error {
 	return nil
 }
 
-// synced makes sure that the file is on its disk.
+// synced syncs the file.
 func synced(path string) (size int64, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -151,10 +149,10 @@ func synced(path string) (size int64, err error) {
 	return info.Size(), f.Sync()
 }
 
-// name gives a file its own name, in one step, and never to one that something else has.
+// name renames the draft in one step. It never overwrites.
 func name(draft, path string) error {
 	err := os.Link(draft, path)
-	if err != nil && !errors.Is(err, fs.ErrExist) { // no hard links there: two that are made at once may both pass here
+	if err != nil && !errors.Is(err, fs.ErrExist) { // no hard links here: two concurrent copies may both pass this check
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 			return taken(path, err)
 		}
@@ -163,7 +161,7 @@ func name(draft, path string) error {
 	if errors.Is(err, fs.ErrExist) {
 		return taken(path, nil)
 	}
-	if err == nil { // a second name would keep the file from being opened
+	if err == nil { // a file with two names cannot be opened
 		err = os.Remove(draft)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil
@@ -183,7 +181,7 @@ func syncFolder(folder string) error {
 	if err != nil {
 		return err
 	}
-	_ = f.Sync() // not every system can
+	_ = f.Sync() // not supported everywhere
 	return f.Close()
 }
 

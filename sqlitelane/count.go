@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// CountRuns implements lane.Storage by the index of lists.
+// CountRuns implements lane.Storage from the indexes of the lists.
 func (s *Storage) CountRuns(ctx context.Context, q *lane.CountQuery) (counts *lane.RunCounts, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (s *Storage) CountRuns(ctx context.Context, q *lane.CountQuery) (counts *la
 	return counts, err
 }
 
-// countList adds a list. That of group 0 has runs of any queue, which older programs made.
+// countList counts one list. Group 0 has rows from older programs, of any queue.
 func countList(c *file.Conn, env, queue int64, l listed, q *lane.CountQuery, counts *lane.RunCounts) error {
 	where, arguments := " FROM runs WHERE env = ?1 AND kind = ?2 + 0 AND grp = ?3 + 0 AND at > ?4 + 0 AND at <= ?5 + 0",
 		[]any{env, l.value, l.group, int64(beforeAll), int64(embedded.BehindAll)}

@@ -39,7 +39,7 @@ func (s *Storage) ListDeadLetters(
 	return page, err
 }
 
-// RequeueDeadLetters makes rows pending again, due at once, as if they had never been tried.
+// RequeueDeadLetters makes rows pending again and due at once, with no attempts.
 func (s *Storage) RequeueDeadLetters(ctx context.Context, c *lane.RequeueCommand) (requeued int, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return 0, err

@@ -13,9 +13,9 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// ListRunsNeedingDispatch returns runs of q.Bounded that want a slot, in due order, and of each partition at most as
-// many as it has free slots. A running run whose lease is over is always returned: it may hold a slot already, and one
-// that started when there was no limit has to wait for a slot now.
+// ListRunsNeedingDispatch returns runs of q.Bounded that want a slot, in due order, at most as many of each partition
+// as it has free slots. A running run with an expired lease is always returned: it may hold a slot, or may have
+// started when the queue had no limit.
 func (s *Storage) ListRunsNeedingDispatch(
 	ctx context.Context, q *lane.DueQuery,
 ) (page *runlane.Page[lane.RunRef], err error) {
@@ -54,7 +54,7 @@ func (s *Storage) ListRunsNeedingDispatch(
 	return page, err
 }
 
-// limitAll begins to index the runs of the query's queues that want a slot, where no command did so.
+// limitAll starts indexing the query's queues that were never limited.
 func (s *Storage) limitAll(ctx context.Context, q *lane.DueQuery) error {
 	var news []runlane.QueueName
 	err := s.read(ctx, true, func(c *file.Conn) error {
@@ -92,7 +92,7 @@ func (s *Storage) limitAll(ctx context.Context, q *lane.DueQuery) error {
 	})
 }
 
-// dispatch is one look for runs that want slots.
+// dispatch is one search for runs that want slots.
 type dispatch struct {
 	s   *Storage
 	c   *file.Conn
@@ -101,7 +101,7 @@ type dispatch struct {
 	now embedded.Millis
 }
 
-// due are the runs of all partitions that could have a slot, and those whose lease is over.
+// due returns running runs with an expired lease and runs of all partitions that could get a slot.
 func (d *dispatch) due(after *embedded.Position, most int) ([]item, error) {
 	var found []item
 	leased, err := d.s.runsOf(d.c, d.env, choice{wants: d.q.Wants}, record.Leased)
@@ -139,7 +139,7 @@ func (d *dispatch) due(after *embedded.Position, most int) ([]item, error) {
 	return found, nil
 }
 
-// ofQueue goes from partition to partition: however many runs wait in one, the next is one step away.
+// ofQueue goes from partition to partition. Each step is one search, however many runs wait in a partition.
 func (d *dispatch) ofQueue(found []item, queue int64, limit int, after *embedded.Position, most int) ([]item, error) {
 	const first = `SELECT min(ckey) FROM runs WHERE env = ? AND queue = ? AND wants_at IS NOT NULL`
 	const following = first + ` AND ckey > ?`
@@ -154,14 +154,14 @@ func (d *dispatch) ofQueue(found []item, queue int64, limit int, after *embedded
 	return found, err
 }
 
-// ofPartition are the runs of one partition that want a slot.
+// ofPartition lists the runs of a partition that want a slot.
 func ofPartition(p partitionKey) list {
 	return list{
 		column: "wants_at", where: "queue = ?6 AND ckey = ?7 AND wants_at IS NOT NULL", values: []any{p.queue, p.key},
 	}
 }
 
-// candidates adds those that wait in the partition, no more than it has room for.
+// candidates appends runs that wait in the partition, at most as many as it has free slots.
 func (d *dispatch) candidates(
 	found []item, p partitionKey, limit int, after *embedded.Position, most int,
 ) ([]item, error) {
@@ -187,7 +187,7 @@ func (d *dispatch) candidates(
 	return found, nil
 }
 
-// waitingWith are the runs of one concurrency key that wait in partitions with room, longest first.
+// waitingWith returns runs with a concurrency key that wait in partitions with free slots, longest waiting first.
 func (d *dispatch) waitingWith(key string, limit int) (refs []lane.RunRef, err error) {
 	for _, policy := range d.q.Bounded {
 		queue, err := d.s.names.known(d.c, string(policy.Name))
@@ -219,22 +219,22 @@ func (d *dispatch) waitingWith(key string, limit int) (refs []lane.RunRef, err e
 	return refs, nil
 }
 
-// mostOffered bounds the partitions whose offers are remembered.
+// mostOffered bounds the partitions with remembered offers.
 const mostOffered = 1024
 
-// offers are the runs that were offered to callers of this process which freed a slot.
+// offers are runs that were offered to callers of this process that freed a slot.
 type offers struct {
 	mu    sync.Mutex
 	given map[partitionKey][]offer
 }
 
-// offer is a run as it was offered. One that changed since has not been.
+// offer is a run as it was offered. A changed run may be offered again.
 type offer struct {
 	id       runlane.RunID
 	sequence int64
 }
 
-// next is a run for one free slot, see [embedded.Offer].
+// next chooses a run for one free slot, see [embedded.Offer].
 func (o *offers) next(p partitionKey, waiting []item) item {
 	o.mu.Lock()
 	defer o.mu.Unlock()

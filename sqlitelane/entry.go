@@ -11,15 +11,15 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// entry is a run within a command. It is changed only when nothing can refuse the command any more.
+// entry is a run in a command. It changes only after the last check.
 type entry struct {
 	*record.Record
 
 	n, env, queue int64
-	places        record.Places // as the row has them
+	places        record.Places // as stored in the row
 }
 
-// known is what judgements look at, nil for a run that does not exist.
+// known returns the state that commands are judged by, nil for a run that does not exist.
 func (e *entry) known() *embedded.State {
 	if e == nil {
 		return nil
@@ -28,22 +28,23 @@ func (e *entry) known() *embedded.State {
 	return &state
 }
 
-// entryKey names a run within the file.
+// entryKey identifies a run in the file.
 type entryKey struct {
 	env int64
 	id  runlane.RunID
 }
 
 const (
-	// mostEntries bounds what the writer remembers.
+	// mostEntries bounds the writer's cache.
 	mostEntries = 2048
-	// mostEvents is how many bytes of history a record holds: what a commit writes again. Longer ones move to a chunk.
+	// mostEvents is the limit, in bytes, of the history in a record, which each commit rewrites. A longer one moves to
+	// a chunk.
 	mostEvents = 2 << 10
-	// chunkBits is how many bits of a chunk's key number the chunks of its run.
+	// chunkBits are the low bits of a chunk's key that number the chunks of its run.
 	chunkBits = 20
 )
 
-// find returns a run, nil when there is none.
+// find returns a run, or nil.
 func (t *tx) find(env int64, name runlane.Environment, id runlane.RunID) (*entry, error) {
 	if e := t.s.entries[entryKey{env, id}]; e != nil {
 		return e, nil
@@ -73,7 +74,7 @@ func (t *tx) remember(e *entry) {
 	t.s.entries[entryKey{e.env, e.Run.ID}] = e
 }
 
-// run finds an environment's run by its key.
+// run returns an environment's run, or nil.
 func (t *tx) run(environment runlane.Environment, id runlane.RunID) (env int64, e *entry, err error) {
 	if env, err = t.s.names.find(t.Conn, environment.Name()); err != nil || env == 0 {
 		return 0, nil, err
@@ -82,7 +83,7 @@ func (t *tx) run(environment runlane.Environment, id runlane.RunID) (env int64, 
 	return env, e, err
 }
 
-// The parts of a row that change together, each with its index.
+// Parts of a row that change together, each with an index.
 const (
 	changesPlace = 1 << iota
 	changesDelivery
@@ -90,7 +91,7 @@ const (
 	changesWants
 )
 
-// updates are the statements for each combination of changes: SQLite touches an index only if its columns are set.
+// updates has a statement for each combination of changes: SQLite touches an index only if its columns are set.
 var updates = func() (texts [16]string) {
 	for mask := range texts {
 		text := "UPDATE runs SET record = ?"
@@ -112,10 +113,10 @@ const insertRun = `INSERT INTO
 		record)
 	VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(env, id) DO NOTHING`
 
-// errUsed is the refusal of a new row whose id another run has. Nothing was written for it.
+// errUsed refuses a new row with a used ID. Nothing was written for it.
 var errUsed = errors.New("the run is there already")
 
-// save writes a run's row, a new one for a run without a number, and indexes it.
+// save writes and indexes a run's row. A run without a number gets a new row.
 func (t *tx) save(e *entry) error {
 	limited, err := t.isLimited(e.env, e.queue)
 	if err != nil {
@@ -166,12 +167,12 @@ func (t *tx) save(e *entry) error {
 		values = append(values, wants, key)
 	}
 	if e.Run.Status.Terminal() {
-		delete(t.s.entries, entryKey{e.env, e.Run.ID}) // it is over
+		delete(t.s.entries, entryKey{e.env, e.Run.ID}) // finished runs rarely change
 	}
 	return t.Exec(updates[mask], append(values, e.n)...)
 }
 
-// moveEvents moves the events of a long history out of the record.
+// moveEvents moves the events of a long history into a chunk.
 func (t *tx) moveEvents(e *entry) error {
 	if e.n == 0 || len(e.Events) <= mostEvents {
 		return nil
@@ -188,7 +189,7 @@ func instant(at embedded.Millis) any {
 	return int64(at)
 }
 
-// present is a value of a column, NULL for the zero one.
+// present returns NULL for a zero value.
 func present[T comparable](v T) any {
 	if v == *new(T) {
 		return nil
@@ -202,11 +203,11 @@ func number(v driver.Value) int64 { n, _ := v.(int64); return n }
 func text(v driver.Value) string  { s, _ := v.(string); return s }
 func blob(v driver.Value) []byte  { b, _ := v.([]byte); return b }
 
-// The keys of bytes that stand apart.
+// Keys of separately stored bytes.
 func payloadKey(n int64) int64 { return 2 * n }
 func outputKey(n int64) int64  { return 2*n + 1 }
 
-// bytesOf restores a payload or an output.
+// bytesOf returns a payload or output.
 func bytesOf(c *file.Conn, place record.Place, inline []byte, key int64) ([]byte, error) {
 	if place.Apart() {
 		row, err := c.One("SELECT data FROM bulk WHERE k = ?", key)

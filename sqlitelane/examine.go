@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// longLog is the size of the log from which something keeps it from being copied into the file: SQLite does that
-	// from 4 MB on, and cuts it to 64 MB.
+	// longLog is the size at which something keeps the log from being checkpointed. SQLite checkpoints from 4 MB on
+	// and truncates to 64 MB.
 	longLog = 256 << 20
-	// leastRoom is the free space of the disk below which a warning is due.
+	// leastRoom is the free disk space below which Examine warns.
 	leastRoom = 256 << 20
 )
 
-// ProbeWrite makes a commit that changes nothing, for doctor: the head of the file is written again as it is.
+// ProbeWrite makes a commit that changes nothing, for doctor: it rewrites the file's header.
 func (s *Storage) ProbeWrite(ctx context.Context) error {
 	if err := embedded.Ended(ctx); err != nil {
 		return err
@@ -27,8 +27,8 @@ func (s *Storage) ProbeWrite(ctx context.Context) error {
 	return s.write(ctx, func(t *tx) error { return t.Exec(fmt.Sprint("PRAGMA user_version=", format)) })
 }
 
-// Examine looks, for doctor, at the file's format and size, its pages, its log, the disk's room, how it syncs. That it
-// is on a disk of this machine was made sure of by [Open].
+// Examine checks, for doctor, the file's format, size, pages and log, the free disk space and the sync mode. [Open]
+// has made sure that the file is on a disk of this machine.
 func (s *Storage) Examine(ctx context.Context) ([]lane.Finding, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (s *Storage) Examine(ctx context.Context) ([]lane.Finding, error) {
 	return append(findings, examineLog(path), examineRoom(path), s.examineSync()), nil
 }
 
-// path is where the file is, from the root, behind symbolic links.
+// path returns the absolute path without symbolic links.
 func (s *Storage) path() string {
 	if target, err := filepath.EvalSymlinks(s.options.Path); err == nil {
 		if absolute, err := filepath.Abs(target); err == nil {
@@ -97,7 +97,7 @@ func examinePages(c *file.Conn, path string) (lane.Finding, error) {
 	return f, nil
 }
 
-// examineOrder names the ordered queues: a misspelled one is seen here.
+// examineOrder names the ordered queues, which reveals misspelled ones.
 func examineOrder(c *file.Conn) (lane.Finding, error) {
 	f := lane.Finding{Check: "ordered queues", Detail: "none"}
 	names, err := orderedIn(c)

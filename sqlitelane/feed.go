@@ -10,13 +10,13 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 )
 
-// commits is the order of commits, since a program asked for it first: until then it has no row, and costs nothing. The
-// first row is of no run. Rows go from the front alone, so that a position never comes again, but for a file that went
-// back to a copy: tag, which is random, tells its commits from those that were there.
+// commits is the order of commits since BeginFeed was first called; until then it is empty and costs nothing. The
+// first row belongs to no run. Rows are removed only from the front, so positions are never reused, except when a file
+// is restored from a copy: the random tag distinguishes the commits before and after.
 var commits = file.Addition{
 	Name: "commits",
 	Statements: []string{
-		`DROP TABLE IF EXISTS feed`, // which had no tags
+		`DROP TABLE IF EXISTS feed`, // it had no tags
 		`CREATE TABLE commits(
 			n INTEGER PRIMARY KEY, tag INTEGER NOT NULL, env INTEGER NOT NULL, run TEXT NOT NULL, created INTEGER NOT NULL,
 			first INTEGER NOT NULL, last INTEGER NOT NULL
@@ -24,10 +24,10 @@ var commits = file.Addition{
 	},
 }
 
-// feedTrim is how often rows that are not kept any more are removed, in commits.
+// feedTrim is how many commits pass between removals of old rows.
 const feedTrim = 1000
 
-// isFed tells whether the order of commits is kept.
+// isFed reports whether the order of commits is recorded.
 func (t *tx) isFed() (bool, error) {
 	if t.s.fed == nil {
 		n, err := t.Number("SELECT max(n) FROM commits")
@@ -40,7 +40,7 @@ func (t *tx) isFed() (bool, error) {
 	return *t.s.fed, nil
 }
 
-// feed keeps a commit.
+// feed records a commit.
 func (t *tx) feed(e *entry, p *prepared) error {
 	if fed, err := t.isFed(); err != nil || !fed {
 		return err
@@ -51,10 +51,10 @@ func (t *tx) feed(e *entry, p *prepared) error {
 	if err != nil || n%feedTrim != 0 {
 		return err
 	}
-	return t.Exec("DELETE FROM commits WHERE n < ?", n-lane.FeedKept) // a position is of a row
+	return t.Exec("DELETE FROM commits WHERE n < ?", n-lane.FeedKept) // a position is a row
 }
 
-func newTag() int64 { return rand.Int64() } // it has to differ, not to be secret
+func newTag() int64 { return rand.Int64() } // needs to differ, is no secret
 
 const lastCommit = "SELECT n, tag FROM commits ORDER BY n DESC LIMIT 1"
 
@@ -74,7 +74,7 @@ func (s *Storage) BeginFeed(ctx context.Context) (position lane.FeedPosition, er
 				return err
 			}
 			fed = true
-			t.s.fed = &fed // what is taken back is forgotten
+			t.s.fed = &fed // forgotten if the batch is rolled back
 		}
 		row, err := t.One(lastCommit)
 		if err == nil {

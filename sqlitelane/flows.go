@@ -11,7 +11,7 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 )
 
-// flowColumns are those of a record without its plan.
+// flowColumns are the columns of a record without its plan.
 const flowColumns = "id, version, created, round, closed, tend, finished, status"
 
 func flowRecord(row []driverValue) *lane.FlowRecord {
@@ -27,7 +27,7 @@ func flowRecord(row []driverValue) *lane.FlowRecord {
 	}
 }
 
-// flowMoment is how a time of a flow is stored, 0 for none, and flowTime is its inverse.
+// flowMoment returns a time of a flow as stored, 0 for none. flowTime is the inverse.
 func flowMoment(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -42,7 +42,7 @@ func flowTime(ms int64) time.Time {
 	return embedded.Millis(ms).Time()
 }
 
-// flow reads a record without its plan, nil when it is absent.
+// flow reads a record without its plan, or nil.
 func flow(c *file.Conn, env int64, id runlane.FlowID) (*lane.FlowRecord, error) {
 	row, err := c.One("SELECT "+flowColumns+" FROM flows WHERE env = ? AND id = ?", env, string(id))
 	if err != nil || row == nil {
@@ -51,7 +51,7 @@ func flow(c *file.Conn, env int64, id runlane.FlowID) (*lane.FlowRecord, error) 
 	return flowRecord(row), nil
 }
 
-// PutFlow writes the record of a flow, or removes it, if its version is still what the caller read.
+// PutFlow writes or removes a flow's record if its version is still the one that the caller read.
 func (s *Storage) PutFlow(ctx context.Context, c *lane.FlowCommand) (put *lane.FlowRecord, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (s *Storage) GetFlow(ctx context.Context, q *lane.FlowRead) (f *lane.FlowRe
 	return f, nil
 }
 
-// ListFlows pages records without their plans.
+// ListFlows pages records without plans.
 func (s *Storage) ListFlows(ctx context.Context, q *lane.FlowQuery) (*runlane.Page[lane.FlowRecord], error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -174,33 +174,33 @@ func (s *Storage) ListFlows(ctx context.Context, q *lane.FlowQuery) (*runlane.Pa
 	return page, nil
 }
 
-// flowPart is a piece of a list of flows that one search of an index finds, in the order of the list.
+// flowPart is a piece of a list that one index search finds, in list order.
 type flowPart struct {
 	text      string
 	arguments []any
-	at        int // the column by which it is ordered
+	at        int // index of the column that orders it
 }
 
-// The columns of flowColumns by which lists are ordered.
+// The columns of flowColumns that order lists.
 const (
 	tendColumn     = 5
 	finishedColumn = 6
 )
 
-// Each list names its index: SQLite would rather go through all flows by id. Sums and joined texts keep it from
-// planning a query again for each of its values.
+// Each query names its index: otherwise SQLite reads all flows by ID. Sums and concatenations keep SQLite from
+// planning a query again for each value.
 const (
 	flowsByEnd    = "SELECT " + flowColumns + " FROM flows INDEXED BY flows_over WHERE env = ?1 AND "
 	flowsByTend   = "SELECT " + flowColumns + " FROM flows INDEXED BY flows_tend WHERE env = ?1 AND "
 	flowsOpen     = flowsByEnd + "finished = 0 AND id > (?3 || '') ORDER BY id LIMIT ?2"
 	flowsOfMoment = flowsByEnd + "finished = ?3 + 0 AND id > (?4 || '') ORDER BY id LIMIT ?2"
 	flowsEarlier  = flowsByEnd + "finished > 0 AND finished < ?3 + 0 ORDER BY finished DESC, id LIMIT ?2"
-	// The place comes before 0, or the search begins at 0.
+	// Without the lower bound in the first place the search starts at 0.
 	flowsTended = flowsByTend + `(tend, id) > (?3 + 0, ?4 || '') AND tend < ?5 + 0 AND tend > 0 AND finished = 0
 		ORDER BY tend, id LIMIT ?2`
 )
 
-// flowParts are those of a list behind a place in it, nil at its beginning.
+// flowParts returns the pieces of a list after a position, nil for the start.
 func flowParts(q *lane.FlowQuery, before int64, after *embedded.Position) []flowPart {
 	var from embedded.Position
 	if after != nil {
@@ -222,7 +222,7 @@ func flowParts(q *lane.FlowQuery, before int64, after *embedded.Position) []flow
 	return []flowPart{{flowsEarlier, []any{before}, finishedColumn}}
 }
 
-// takes reports a flow to which the run of the check may be added.
+// takes reports whether the flow is open for the run of the check.
 func (t *tx) takes(c *lane.FlowCheck, e runlane.Environment) (bool, error) {
 	env, err := t.s.names.find(t.Conn, e.Name())
 	if err != nil {

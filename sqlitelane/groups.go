@@ -11,17 +11,17 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// group is the runs of a task in a queue of an environment, by the numbers of both.
+// group identifies the runs of a task in an environment's queue.
 type group struct {
 	env, queue int64
 	task       runlane.TaskID
 }
 
-// groups are the numbers of groups. A number never changes, so they are remembered for good.
+// groups caches the numbers of groups. Numbers never change.
 type groups struct {
 	mu      sync.RWMutex
 	numbers map[group]int64
-	queues  map[int64]int64 // of the queue, by the number of the group
+	queues  map[int64]int64 // queue by group
 }
 
 func (g *groups) number(of group) (int64, bool) {
@@ -40,7 +40,7 @@ func (g *groups) remember(of group, number int64) {
 	g.numbers[of], g.queues[number] = number, of.queue
 }
 
-// queue is the number of a group's queue.
+// queue returns the queue of a group.
 func (g *groups) queue(c *file.Conn, number int64) (int64, error) {
 	g.mu.RLock()
 	queue, ok := g.queues[number]
@@ -51,7 +51,7 @@ func (g *groups) queue(c *file.Conn, number int64) (int64, error) {
 	return c.Number("SELECT queue FROM groups WHERE id = ?", number)
 }
 
-// group is the number of the run's group, which gets one where it has none.
+// group returns the number of the run's group. It is created if missing.
 func (t *tx) group(e *entry) (int64, error) {
 	of := group{e.env, e.queue, e.Run.TaskID}
 	if number, ok := t.s.groups.number(of); ok {
@@ -70,16 +70,16 @@ func (t *tx) group(e *entry) (int64, error) {
 	return number, err
 }
 
-// listed is a list of runs in an order of their index: those of a group whose column has a value.
+// listed identifies a list of runs in an index: the rows of a group with a value in the index's column.
 type listed struct{ value, group int64 }
 
-// The indexes of lists that have groups, by their columns.
+// The indexes with groups, by column.
 const (
 	byKind = "kind"
 	byRest = "rest"
 )
 
-// choice says which lists are wanted.
+// choice selects lists.
 type choice struct {
 	value func(int64) bool // nil: all
 	queue int64            // 0: all
@@ -87,14 +87,13 @@ type choice struct {
 	wants func(runlane.QueueName) bool
 }
 
-// choose finds the lists of an index that have runs, without reading those: it goes from one to the next. Group 0 may
-// have any run.
+// choose finds the nonempty lists of an index by skipping from list to list. Group 0 may contain any run.
 func (s *Storage) choose(c *file.Conn, env int64, column string, by *choice) ([]listed, error) {
 	if by.queue != 0 || by.task != "" {
 		return s.chooseGroups(c, env, column, by)
 	}
 	var found []listed
-	// With the last instant, as SQLite would read all rows of the list before to find one that is greater.
+	// The comparison includes the last time: otherwise SQLite reads all rows of the previous list.
 	next := fmt.Sprintf(`SELECT %[1]s, grp FROM runs WHERE env = ?1 AND (%[1]s, grp, at) > (?2 + 0, ?3 + 0, ?4 + 0)
 		AND %[1]s IS NOT NULL ORDER BY %[1]s, grp LIMIT 1`, column)
 	at := listed{-1, -1}
@@ -118,7 +117,7 @@ func (s *Storage) choose(c *file.Conn, env int64, column string, by *choice) ([]
 	}
 }
 
-// wants reports a group whose queue is wanted.
+// wants reports whether the group's queue is wanted.
 func (s *Storage) wants(c *file.Conn, group int64, by *choice) (bool, error) {
 	if group == 0 || by.wants == nil {
 		return true, nil
@@ -131,7 +130,7 @@ func (s *Storage) wants(c *file.Conn, group int64, by *choice) (bool, error) {
 	return err == nil && by.wants(runlane.QueueName(name)), err
 }
 
-// chooseGroups finds the lists of the groups of a queue, of a task, or of both.
+// chooseGroups finds the lists of the groups of a queue, a task, or both.
 func (s *Storage) chooseGroups(c *file.Conn, env int64, column string, by *choice) ([]listed, error) {
 	text, arguments := "SELECT id FROM groups WHERE env = ? AND queue = ?", []any{env, by.queue}
 	switch {
@@ -164,7 +163,7 @@ func (s *Storage) chooseGroups(c *file.Conn, env int64, column string, by *choic
 	}
 }
 
-// ofKinds chooses lists by kind.
+// ofKinds selects lists by kind.
 func ofKinds(kinds ...record.Kind) func(int64) bool {
 	return func(value int64) bool {
 		for _, kind := range kinds {

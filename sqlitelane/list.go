@@ -11,7 +11,7 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// ListRuns pages summaries: active runs by when they next need attention, then finished ones newest first.
+// ListRuns pages summaries: active runs by when they next need attention, then finished runs, newest first.
 func (s *Storage) ListRuns(ctx context.Context, q *lane.RunQuery) (page *runlane.Page[runlane.RunSummary], err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -51,8 +51,7 @@ func (s *Storage) ListRuns(ctx context.Context, q *lane.RunQuery) (page *runlane
 	return page, err
 }
 
-// listsFor are the lists that together have what is asked for, and little else: the first part of the pages and the
-// second.
+// listsFor returns lists that together contain the requested runs and few others.
 func (s *Storage) listsFor(c *file.Conn, env int64, q *lane.RunQuery) (active, finished []list, err error) {
 	by := choice{task: q.TaskID}
 	if q.Queue != "" {
@@ -95,7 +94,7 @@ func (s *Storage) listsFor(c *file.Conn, env int64, q *lane.RunQuery) (active, f
 	return slices.Concat(active, resting, olderOf(record.Waiting)), finished, err
 }
 
-// kindsOf are the kinds of runs that are asked for. rests says that those of kind Waiting are found by their rests.
+// kindsOf returns the kinds of requested runs. rests reports that waiting runs are found by their rests instead.
 func kindsOf(q *lane.RunQuery) (active, finished []record.Kind, rests bool) {
 	asked := func(s runlane.Status) bool { return len(q.Statuses) == 0 || slices.Contains(q.Statuses, s) }
 	waiting, other := 0, 0

@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 )
 
-// names are the numbers of environments and queues. A number never changes, so they are remembered for good.
+// names caches the numbers of environments and queues. Numbers never change.
 type names struct {
 	mu      sync.RWMutex
 	numbers map[string]int64
@@ -39,7 +39,7 @@ func (n *names) remember(text string, number int64) {
 	n.numbers[text], n.texts[number] = number, text
 }
 
-// find is the number of a name, 0 for one that no run or wakeup ever had.
+// find returns the number of a name, 0 if no run or wakeup ever had it.
 func (n *names) find(c *file.Conn, text string) (int64, error) {
 	if number, ok := n.number(text); ok {
 		return number, nil
@@ -47,7 +47,7 @@ func (n *names) find(c *file.Conn, text string) (int64, error) {
 	return c.Number("SELECT id FROM names WHERE name = ?", text)
 }
 
-// known is find for readers, which see only what is committed.
+// known is find for readers. They see only committed rows, so it caches the number.
 func (n *names) known(c *file.Conn, text string) (int64, error) {
 	number, err := n.find(c, text)
 	if number != 0 {
@@ -56,7 +56,7 @@ func (n *names) known(c *file.Conn, text string) (int64, error) {
 	return number, err
 }
 
-// made is the number of a name, which gets one where it has none.
+// made returns the number of a name. It is created if missing.
 func (n *names) made(tx *file.Tx, text string) (int64, error) {
 	number, err := n.find(tx.Conn, text)
 	if err != nil || number != 0 {
@@ -71,7 +71,7 @@ func (n *names) made(tx *file.Tx, text string) (int64, error) {
 	return number, err
 }
 
-// rememberIf remembers a name that may be of the transaction, once that is durable.
+// rememberIf caches the number once the transaction is durable.
 func (n *names) rememberIf(tx *file.Tx, text string, number int64) {
 	tx.After(func(committed bool) {
 		if committed {
@@ -82,7 +82,7 @@ func (n *names) rememberIf(tx *file.Tx, text string, number int64) {
 
 const selectEnvironments = `SELECT name FROM names WHERE EXISTS(SELECT 1 FROM runs WHERE env = names.id) ORDER BY name`
 
-// Environments are the names of those that have runs, in their order.
+// Environments returns the environments with runs, sorted.
 func (s *Storage) Environments(ctx context.Context) (found []runlane.Environment, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (s *Storage) Environments(ctx context.Context) (found []runlane.Environment
 	return found, err
 }
 
-// named is the name of a number.
+// named returns the name of a number.
 func (n *names) named(c *file.Conn, number int64) (string, error) {
 	if text, ok := n.text(number); ok {
 		return text, nil

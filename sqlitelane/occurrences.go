@@ -34,8 +34,8 @@ func (t *tx) occurrence(env int64, id runlane.ScheduleID, fire embedded.Millis) 
 	return readOccurrence(row)
 }
 
-// ClaimScheduleOccurrence gives one caller the occurrence if it is new or its claim is over. One at or before the last
-// fire is never given, even if its record is gone.
+// ClaimScheduleOccurrence gives one caller the occurrence if it is new or its claim has expired. It never gives one at
+// or before the last fire, even if the occurrence's record is gone.
 func (s *Storage) ClaimScheduleOccurrence(
 	ctx context.Context, c *lane.ClaimOccurrenceCommand,
 ) (claim *lane.OccurrenceClaim, err error) {
@@ -85,8 +85,8 @@ func (s *Storage) ClaimScheduleOccurrence(
 	return claim, nil
 }
 
-// CompleteScheduleOccurrence records the outcome of a claimed occurrence and moves the last fire forward. Repeating it
-// with the same token and the same result changes nothing and is no error.
+// CompleteScheduleOccurrence records the result of a claimed occurrence and moves the last fire forward. Repeating it
+// with the same token and result changes nothing.
 func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.CompleteOccurrenceCommand) error {
 	if err := embedded.Ended(ctx); err != nil {
 		return err

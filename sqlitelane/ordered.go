@@ -11,11 +11,11 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// A group's wakeups are delivered one after the other, in the order in which they were published, which is that of
-// their numbers. Only the first is visible. The others are parked, and acknowledging the first makes the second visible
-// in the same commit: what a receiver looks through does not grow with what waits in groups.
+// A group's wakeups are delivered one at a time, in the order of publication, which is the order of their numbers.
+// Only the first is visible; the others are parked. Acknowledging the first makes the second visible in the same
+// commit, so a receiver's search does not slow down as groups grow.
 
-// park writes a wakeup that has others of its group before it.
+// park stores a wakeup that has others of its group before it.
 func (t *Transport) park(tx *tx, queue int64, group string, now time.Time, body []byte) (waits bool, err error) {
 	before, err := tx.Number("SELECT 1 FROM messages WHERE queue = ? AND grp = ? LIMIT 1", queue, group)
 	if err != nil || before == 0 {
@@ -25,7 +25,7 @@ func (t *Transport) park(tx *tx, queue int64, group string, now time.Time, body 
 	return true, err
 }
 
-// remove takes a wakeup out of the file, and makes that behind it in its group visible, unless it was taken again.
+// remove deletes a wakeup and makes the next of its group visible, unless the wakeup was taken again.
 func remove(tx *file.Tx, m *message, now time.Time) error {
 	if m.grouped {
 		// The sum keeps SQLite from planning the statement again for the first wakeup of an empty queue.
@@ -40,7 +40,8 @@ func remove(tx *file.Tx, m *message, now time.Time) error {
 	return tx.Exec("DELETE FROM messages WHERE n = ? AND taken = ?", m.n, m.take)
 }
 
-// unpark makes wakeups visible that have none before them any more: a program that knows of no groups removed those.
+// unpark makes the first wakeup of each group visible: a program that knows no groups may have removed the one before
+// it.
 func (t *Transport) unpark(ctx context.Context, r *reception) {
 	const first = ` FROM messages a WHERE a.queue = ?1 AND a.visible = ?2 AND NOT EXISTS (
 		SELECT 1 FROM messages b WHERE b.queue = a.queue AND b.grp = a.grp AND b.n < a.n)`
@@ -48,7 +49,7 @@ func (t *Transport) unpark(ctx context.Context, r *reception) {
 		"UPDATE messages SET visible = ?3, told = ?3 WHERE n IN (SELECT a.n"+first+")", int64(parked))
 }
 
-// orderedIn are the queues that the file says are ordered, by name.
+// orderedIn returns the names of the file's ordered queues.
 func orderedIn(c *file.Conn) (names []runlane.QueueName, err error) {
 	err = c.Each("SELECT name FROM ordered_queues ORDER BY name", func(row []driverValue) (bool, error) {
 		names = append(names, runlane.QueueName(text(row[0])))
@@ -57,8 +58,8 @@ func orderedIn(c *file.Conn) (names []runlane.QueueName, err error) {
 	return names, err
 }
 
-// agree makes a program's ordered queues those of the file, and the other way round. A program that names none takes
-// the file's; one that names queues may add to them, and has to name all: it would not expect that others are ordered.
+// agree reconciles the ordered queues of a program and its file. A program that names none takes the file's. One that
+// names queues may add to them, but must name all: it would not expect that other queues are ordered.
 func agree(f *file.File, named []runlane.QueueName) (all []runlane.QueueName, err error) {
 	ctx := context.Background()
 	err = f.Read(ctx, func(c *file.Conn) (err error) {
@@ -95,7 +96,7 @@ func agree(f *file.File, named []runlane.QueueName) (all []runlane.QueueName, er
 	return all, err
 }
 
-// judgeOrdered reports whether named has more than the file, and refuses where it has less.
+// judgeOrdered reports whether named adds to the file's queues. It refuses a name missing from named.
 func judgeOrdered(all, named []runlane.QueueName) (more bool, err error) {
 	for _, name := range all {
 		if !slices.Contains(named, name) {
@@ -107,7 +108,7 @@ func judgeOrdered(all, named []runlane.QueueName) (more bool, err error) {
 	return slices.ContainsFunc(named, func(name runlane.QueueName) bool { return !slices.Contains(all, name) }), nil
 }
 
-// judgeUnderWay refuses to order a queue that has active runs, in any environment: their wakeups are in no group.
+// judgeUnderWay refuses to order a queue with active runs in any environment: their wakeups are in no group.
 func judgeUnderWay(c *file.Conn, name runlane.QueueName) error {
 	active, err := c.Number(`SELECT count(*) FROM runs INDEXED BY runs_list
 		WHERE env IN (SELECT id FROM names) AND kind IN (?, ?, ?, ?) AND queue = (SELECT id FROM names WHERE name = ?)`,
@@ -120,7 +121,7 @@ func judgeUnderWay(c *file.Conn, name runlane.QueueName) error {
 		"let them end or cancel them first, or give new runs an ordered queue of another name")
 }
 
-// orders reports whether a queue is ordered, also where another process said so after this one began.
+// orders reports whether a queue is ordered, even if another process named it after this one started.
 func (t *Transport) orders(tx *tx, queue runlane.QueueName) (bool, error) {
 	if slices.Contains(t.ordered, queue) {
 		return true, nil
@@ -137,9 +138,8 @@ func (t *Transport) orders(tx *tx, queue runlane.QueueName) (bool, error) {
 	return slices.Contains(*known, queue), nil
 }
 
-// Ordered implements [lane.Transport]: the queues of [Options.Ordered] are, in whichever process they were named. Where
-// another process wrote since this one did, it reads the file. If that cannot be read, the queues are that were ordered
-// when it was opened.
+// Ordered implements [lane.Transport]. It reports the queues of [Options.Ordered], whichever process named them. After
+// a write of another process it reads the file. If that fails, it reports the queues known when the lane was opened.
 func (t *Transport) Ordered(queue runlane.QueueName) bool {
 	if slices.Contains(t.ordered, queue) {
 		return true

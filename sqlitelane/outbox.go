@@ -13,7 +13,7 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// ClaimOutboxMessages gives the caller due rows to publish.
+// ClaimOutboxMessages claims due rows for a publisher.
 func (s *Storage) ClaimOutboxMessages(
 	ctx context.Context, c *lane.ClaimOutboxCommand,
 ) (messages []lane.OutboxMessage, err error) {
@@ -55,7 +55,7 @@ func (s *Storage) ClaimOutboxMessages(
 	return messages, nil
 }
 
-// dueRows are the runs whose live rows are due, in due order.
+// dueRows returns runs with due rows, in due order.
 func (t *tx) dueRows(env int64, c *lane.ClaimOutboxCommand, limit int) ([]*entry, error) {
 	var due []*entry
 	now := embedded.At(c.At)
@@ -86,7 +86,7 @@ func (t *tx) dueRows(env int64, c *lane.ClaimOutboxCommand, limit int) ([]*entry
 		if over {
 			continue
 		}
-		e, err := t.find(env, c.Environment, next.Run.ID) // with what the writer remembers of it
+		e, err := t.find(env, c.Environment, next.Run.ID) // with the writer's cached state
 		if err != nil {
 			return nil, err
 		}
@@ -95,7 +95,7 @@ func (t *tx) dueRows(env int64, c *lane.ClaimOutboxCommand, limit int) ([]*entry
 	return due, nil
 }
 
-// numbersOf are the numbers of queues, with commas between them.
+// numbersOf returns the numbers of queues, separated by commas.
 func (t *tx) numbersOf(queues []runlane.QueueName) (string, error) {
 	var numbers []string
 	for _, name := range slices.Sorted(slices.Values(queues)) {
@@ -110,7 +110,7 @@ func (t *tx) numbersOf(queues []runlane.QueueName) (string, error) {
 	return strings.Join(numbers, ","), nil
 }
 
-// dueAmong are those of the given rows that are live and due, and no others.
+// dueAmong returns the runs of the rows in c.IDs that are live and due.
 func (t *tx) dueAmong(env int64, c *lane.ClaimOutboxCommand, limit int) ([]*entry, error) {
 	var due []*entry
 	now := embedded.At(c.At)
@@ -137,7 +137,7 @@ func (t *tx) dueAmong(env int64, c *lane.ClaimOutboxCommand, limit int) ([]*entr
 	return due, nil
 }
 
-// row finds a row by its id, nil when it is gone.
+// row finds a row by its ID, nil if it is gone.
 func (t *tx) row(env int64, environment runlane.Environment, id string) (*entry, *record.Delivery, error) {
 	run, sequence, ok := embedded.ParseEventID(id)
 	if !ok || embedded.EventID(run, sequence) != id {
@@ -150,7 +150,7 @@ func (t *tx) row(env int64, environment runlane.Environment, id string) (*entry,
 	return e, e.Delivery(sequence), nil
 }
 
-// MarkOutboxMessagesPublished acknowledges rows.
+// MarkOutboxMessagesPublished marks rows as published.
 func (s *Storage) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPublishedCommand) error {
 	now := embedded.At(c.At)
 	return mark(ctx, s, c.Environment, c.Messages,
@@ -158,13 +158,13 @@ func (s *Storage) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkP
 		func(e *entry, d *record.Delivery, _ lane.OutboxRef) { e.Publish(e.known(), d, now) })
 }
 
-// MarkOutboxMessagesFailed records failures.
+// MarkOutboxMessagesFailed marks rows for another try.
 func (s *Storage) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailedCommand) error {
 	return mark(ctx, s, c.Environment, c.Messages, failureRef,
 		func(_ *entry, d *record.Delivery, f lane.OutboxFailure) { d.Fail(&f) })
 }
 
-// MarkOutboxMessagesDeadLettered gives rows up.
+// MarkOutboxMessagesDeadLettered marks rows as dead letters.
 func (s *Storage) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.MarkDeadLetteredCommand) error {
 	now := embedded.At(c.At)
 	return mark(ctx, s, c.Environment, c.Messages, failureRef,
@@ -173,7 +173,7 @@ func (s *Storage) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.Ma
 
 func failureRef(f lane.OutboxFailure) lane.OutboxRef { return f.OutboxRef }
 
-// mark judges each message alone: those whose claim is over stay as they are and are named in one conflict.
+// mark judges each message on its own. Messages with an expired claim stay unchanged; one conflict names them all.
 func mark[M any](
 	ctx context.Context, s *Storage, environment runlane.Environment, messages []M,
 	ref func(M) lane.OutboxRef, apply func(*entry, *record.Delivery, M),

@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// The kinds of keys, as they are stored.
+// The kinds of keys. The numbers are stored.
 const (
 	idempotency int64 = 1
 	singleton   int64 = 2
@@ -18,14 +18,14 @@ const (
 
 var kindNames = map[int64]string{idempotency: "idempotency", singleton: "singleton"}
 
-// owner is the run that owns a key, nil when there is none.
+// owner returns the run that owns a key, or nil.
 func owner(
 	c *file.Conn, env, kind int64, environment runlane.Environment, task runlane.TaskID, key string,
 ) (*entry, error) {
 	if env == 0 || key == "" {
 		return nil, nil
 	}
-	// The sums keep SQLite from planning the query again whenever a number becomes 1 or another one.
+	// The sums keep SQLite from planning the query again when a value changes.
 	row, err := c.One(`SELECT runs.n, runs.queue, runs.id, runs.record FROM owners JOIN runs ON runs.n = owners.run
 		WHERE owners.env = ? + 0 AND owners.kind = ? + 0 AND owners.task = ? AND owners.key = ?`,
 		env, kind, string(task), key)
@@ -39,8 +39,8 @@ func owner(
 	return &entry{Record: r, n: number(row[0]), env: env, queue: number(row[1])}, nil
 }
 
-// judgeOwners tells which key of a new run has an owner already. The idempotency key is judged before the singleton
-// key. An import makes runs of a past in which a key had an owner that is over by now.
+// judgeOwners refuses a new run if one of its keys has an owner. It checks the idempotency key first. An import
+// creates runs in the past, when a key may have had an owner that has expired since.
 func (t *tx) judgeOwners(env int64, p *prepared) error {
 	to := p.Projected
 	holder, err := owner(t.Conn, env, idempotency, to.Environment, to.TaskID, to.IdempotencyKey)
@@ -59,7 +59,7 @@ func (t *tx) judgeOwners(env int64, p *prepared) error {
 	return nil
 }
 
-// own takes the keys of a new run, also in place of an owner that is over.
+// own takes the keys of a new run. It may replace an expired owner.
 func (t *tx) own(e *entry) error {
 	for kind, key := range map[int64]string{idempotency: e.Run.IdempotencyKey, singleton: e.Run.SingletonKey} {
 		if key == "" {
@@ -75,8 +75,7 @@ func (t *tx) own(e *entry) error {
 	return nil
 }
 
-// disown frees the keys that a finished run does not keep. A key with a time to live stays and is judged when it is
-// read.
+// disown frees the keys that a finished run does not retain. A key with a time to live stays; lookups check the time.
 func (t *tx) disown(e *entry) error {
 	if e.Run.IdempotencyKey != "" && !e.Retains(embedded.At(e.Run.FinishedAt)) {
 		if err := t.release(e, idempotency, e.Run.IdempotencyKey); err != nil {
@@ -89,13 +88,13 @@ func (t *tx) disown(e *entry) error {
 	return nil
 }
 
-// release frees a key, unless another run owns it by now.
+// release frees a key unless another run owns it.
 func (t *tx) release(e *entry, kind int64, key string) error {
 	return t.Exec("DELETE FROM owners WHERE env = ? AND kind = ? AND task = ? AND key = ? AND run = ?",
 		e.env, kind, string(e.Run.TaskID), key, e.n)
 }
 
-// GetRunByIdempotencyKey returns the owner of the key, and changes nothing.
+// GetRunByIdempotencyKey returns the key's owner. It changes nothing.
 func (s *Storage) GetRunByIdempotencyKey(ctx context.Context, key lane.OwnerKey) (*runlane.Run, error) {
 	return s.ownerOf(ctx, idempotency, key)
 }

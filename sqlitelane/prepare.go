@@ -12,19 +12,18 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// prepared is what a transition wants to write, in the form of the file. It is made before the transaction begins:
-// there is one writer, and many callers.
+// prepared is a transition in the file's format. Callers prepare in parallel, before the single writer's transaction.
 type prepared struct {
 	*lane.Transition
 
-	malformed error // by Transition.Validate, reported after the sequence
+	malformed error // by Transition.Validate; reported after the sequence check
 	run       *runlane.Run
 	events    [][]byte
 	payload   shelved
 	output    shelved
 }
 
-// shelved are bytes where they belong.
+// shelved is a payload or output as stored.
 type shelved struct {
 	place record.Place
 	bytes []byte
@@ -37,17 +36,17 @@ func shelve(b []byte) shelved {
 	return s
 }
 
-// shelvePayload also makes the sum by which a later command's payload is compared with it.
+// shelvePayload adds the checksum that later commands' payloads are compared with.
 func shelvePayload(b []byte) shelved {
 	s := shelve(b)
 	if b != nil {
 		sum := sha256.Sum256(b)
-		s.sum = int64(binary.BigEndian.Uint64(sum[:])) // its bits
+		s.sum = int64(binary.BigEndian.Uint64(sum[:])) // the bits
 	}
 	return s
 }
 
-// prepare reports only what makes a command impossible to compare with the stored run.
+// prepare returns an error only for a command that cannot be compared with the stored run.
 func prepare(t *lane.Transition) (*prepared, error) {
 	if t.Projected == nil {
 		return nil, t.Validate()
@@ -75,7 +74,7 @@ func judgeCommand(e *entry, p *prepared) error {
 		return embedded.JudgeCommand(p.Transition, p.malformed, nil, "")
 	}
 	payload := ""
-	if p.Projected.Payload != nil && p.payload.sum != e.PayloadSum { // a command without one does not change it
+	if p.Projected.Payload != nil && p.payload.sum != e.PayloadSum { // maintenance reads runs without
 		payload = "payload"
 	}
 	return embedded.JudgeCommand(p.Transition, p.malformed, &runlane.RunCreated{
@@ -85,7 +84,7 @@ func judgeCommand(e *entry, p *prepared) error {
 	}, payload)
 }
 
-// records are the events as they were stored, for the caller.
+// records returns the events as stored, for the caller.
 func (p *prepared) records() []runlane.EventRecord {
 	records := make([]runlane.EventRecord, len(p.Events))
 	for i := range p.Events {
@@ -97,7 +96,7 @@ func (p *prepared) records() []runlane.EventRecord {
 	return records
 }
 
-// keep takes over the projection. What is stored is not what the caller gets: both are copies.
+// keep stores a copy of the projection. The caller gets another copy.
 func (e *entry) keep(p *prepared) {
 	run := *p.run
 	run.Payload, run.Output = e.Run.Payload, nil
@@ -115,7 +114,7 @@ func (e *entry) keep(p *prepared) {
 	e.Output, e.Run.Output = p.output.place, p.output.inline()
 }
 
-// inline are bytes that belong into the record, as copies: what cannot be compressed is still the caller's.
+// inline returns a copy of bytes stored in the record. Uncompressed bytes still belong to the caller.
 func (s *shelved) inline() []byte {
 	if s.place.Apart() {
 		return nil

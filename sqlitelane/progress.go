@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 )
 
-// PutProgress keeps the last note of a run's owner.
+// PutProgress stores the last note of a run's owner.
 func (s *Storage) PutProgress(ctx context.Context, key lane.RunKey, leaseToken string, p runlane.Progress) error {
 	if err := embedded.Ended(ctx); err != nil {
 		return err

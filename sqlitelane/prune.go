@@ -9,12 +9,11 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// mostVacuumed bounds the free pages that one call gives back to the file system: its caller waits, and others behind
-// it.
+// mostVacuumed bounds the free pages that one call returns to the file system: its caller and other writers wait.
 const mostVacuumed = 1024
 
-// PruneRuns removes finished runs with their histories and owners, oldest first, and gives free pages back to the file
-// system. One call reads no more rows than a page does.
+// PruneRuns removes finished runs with their histories and owners, oldest first, and returns free pages to the file
+// system. One call reads at most [embedded.MostExamined] rows.
 func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.PruneProgress, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -69,7 +68,7 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 	return progress, nil
 }
 
-// keepsKey reports whether pruning the run would free a key before its time.
+// keepsKey reports whether pruning the run would free its key too early.
 func (t *tx) keepsKey(e *entry, now embedded.Millis) (bool, error) {
 	if e.Run.IdempotencyKey == "" || !e.Retains(now) {
 		return false, nil
@@ -79,7 +78,7 @@ func (t *tx) keepsKey(e *entry, now embedded.Millis) (bool, error) {
 	return n > 0, err
 }
 
-// remove forgets a finished run and the key it may still own. A key that another run owns by now stays.
+// remove removes a finished run, and its key unless another run owns it.
 func (t *tx) remove(e *entry) error {
 	delete(t.s.entries, entryKey{e.env, e.Run.ID})
 	if e.Run.IdempotencyKey != "" {
@@ -114,7 +113,7 @@ func (t *tx) remove(e *entry) error {
 	return t.Exec("DELETE FROM runs WHERE n = ?", e.n)
 }
 
-// vacuum gives free pages back, once the transaction is over. The rest follows with the next call.
+// vacuum returns free pages after the transaction. The rest follows with the next call.
 func (t *tx) vacuum() error {
 	return t.Exec(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", mostVacuumed))
 }

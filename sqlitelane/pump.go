@@ -13,7 +13,7 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// announce tells the receptions of a queue, in this process and in others, that a wakeup can be taken at an instant.
+// announce wakes the queue's receptions, in this and other processes, when a wakeup becomes visible.
 func (t *Transport) announce(tx *file.Tx, queue runlane.QueueName, visible time.Time) {
 	tx.Ring()
 	tx.After(func(bool) {
@@ -25,7 +25,7 @@ func (t *Transport) announce(tx *file.Tx, queue runlane.QueueName, visible time.
 	})
 }
 
-// lookAt makes the reception look at an instant, if it does not do so earlier anyway.
+// lookAt schedules a look at a time, unless one is due earlier.
 func (r *reception) lookAt(at time.Time) {
 	now := r.now()
 	wait := at.Sub(now)
@@ -44,8 +44,7 @@ func (r *reception) lookAt(at time.Time) {
 	r.dueAt, r.due = at, time.AfterFunc(wait, r.nudge)
 }
 
-// pump takes wakeups for the idle workers of a reception, whenever there may be some, and keeps those that are being
-// handled.
+// pump takes wakeups for the reception's idle workers and keeps the handled ones from becoming visible.
 func (t *Transport) pump(ctx context.Context, r *reception) {
 	keep := time.NewTicker(visibility / 3)
 	defer keep.Stop()
@@ -66,7 +65,7 @@ func (t *Transport) pump(ctx context.Context, r *reception) {
 	}
 }
 
-// take hands visible wakeups to idle workers, as many as there are.
+// take hands visible wakeups to idle workers.
 func (t *Transport) take(ctx context.Context, r *reception) {
 	idle := r.reserve(cap(r.handed))
 	if idle == 0 {
@@ -99,11 +98,11 @@ func (t *Transport) take(ctx context.Context, r *reception) {
 		r.lookAt(next)
 	}
 	if len(taken) > 0 {
-		r.nudge() // for what is left
+		r.nudge() // for the rest
 	}
 }
 
-// report tells people once that the file cannot be used, whatever becomes of the next looks, and once that it can.
+// report logs once when the file becomes unusable and once when it is usable again.
 func (t *Transport) report(ctx context.Context, r *reception, err error) {
 	switch {
 	case err == nil && r.failing.CompareAndSwap(true, false):
@@ -111,11 +110,11 @@ func (t *Transport) report(ctx context.Context, r *reception, err error) {
 	case err != nil && r.failing.CompareAndSwap(false, true):
 		t.log().ErrorContext(ctx, "wakeups cannot be taken; looking again every second", "queues", r.queues,
 			"code", runlane.CodeOf(err), "error", strings.TrimPrefix(err.Error(), string(runlane.CodeOf(err))+": "))
-	default: // said already
+	default: // logged already
 	}
 }
 
-// queueNumbers are those of the reception's queues that have one.
+// queueNumbers returns the numbers of the reception's queues, if they have one.
 func (t *Transport) queueNumbers(c *file.Conn, r *reception) (map[int64]runlane.QueueName, error) {
 	queues := map[int64]runlane.QueueName{}
 	for _, name := range r.queues {
@@ -130,7 +129,7 @@ func (t *Transport) queueNumbers(c *file.Conn, r *reception) (map[int64]runlane.
 	return queues, nil
 }
 
-// anything reports whether a wakeup can be taken, and when the next one can if none can now. It only reads.
+// anything reports whether a wakeup is visible, else when the next one will be. It only reads.
 func (t *Transport) anything(ctx context.Context, r *reception, now time.Time) (found bool, next time.Time, err error) {
 	err = t.storage.read(ctx, true, func(c *file.Conn) error {
 		queues, err := t.queueNumbers(c, r)
@@ -158,7 +157,7 @@ func (t *Transport) anything(ctx context.Context, r *reception, now time.Time) (
 	return found, next, err
 }
 
-// takeRows takes the wakeups that wait longest.
+// takeRows takes the wakeups that became visible first.
 func (t *Transport) takeRows(tx *tx, r *reception, most int) (taken []message, err error) {
 	queues, err := t.queueNumbers(tx.Conn, r)
 	if err != nil {
@@ -180,7 +179,7 @@ func (t *Transport) takeRows(tx *tx, r *reception, most int) (taken []message, e
 			}
 			var err error
 			if m.wakeup, err = record.DecodeWakeup(name, blob(row[5])); err != nil {
-				damaged = append(damaged, m) // its run is found without it
+				damaged = append(damaged, m) // a scan finds its run
 				return true, nil             //nolint:nilerr // and nothing is lost
 			}
 			taken = append(taken, m)
@@ -212,7 +211,7 @@ func (t *Transport) takeRows(tx *tx, r *reception, most int) (taken []message, e
 	return taken, nil
 }
 
-// keep tells other processes that wakeups are still being handled: those that none of them took meanwhile.
+// keep extends the visibility timeout of wakeups that are being handled, unless another process took them.
 func (t *Transport) keep(ctx context.Context, r *reception) {
 	r.mu.Lock()
 	flying := maps.Clone(r.flying)
@@ -220,7 +219,7 @@ func (t *Transport) keep(ctx context.Context, r *reception) {
 	if len(flying) == 0 {
 		return
 	}
-	_ = t.storage.write(ctx, func(tx *tx) error { // if it fails, they come again, which does no harm
+	_ = t.storage.write(ctx, func(tx *tx) error { // if it fails, they are redelivered, which is harmless
 		for take, n := range flying {
 			now := t.storage.now()
 			err := tx.Exec("UPDATE messages SET visible = ?, told = ? WHERE n = ? AND taken = ?",
@@ -233,8 +232,8 @@ func (t *Transport) keep(ctx context.Context, r *reception) {
 	})
 }
 
-// catchUp finds wakeups that were written while the clock was ahead of what it says now. What they had to wait for then
-// they wait for from now on: how much of it is over is not known.
+// catchUp finds wakeups written while the clock was ahead of now. They wait their whole delay again from now on: the
+// part that has passed is unknown.
 func (t *Transport) catchUp(ctx context.Context, r *reception) {
 	const ahead = " FROM messages WHERE queue = ?1 AND visible > ?3 + 0 AND visible < ?2 AND told > ?3 + 0"
 	t.correct(ctx, r, "SELECT 1"+ahead+" LIMIT 1",
@@ -242,8 +241,8 @@ func (t *Transport) catchUp(ctx context.Context, r *reception) {
 	t.unpark(ctx, r)
 }
 
-// correct changes wakeups of a reception's queues where there are any to change. Both statements get the queue, a value
-// and the time.
+// correct changes wakeups of the reception's queues if find returns any. Both statements get the queue, value and
+// time.
 func (t *Transport) correct(ctx context.Context, r *reception, find, change string, value int64) {
 	now := t.storage.now().UnixMilli()
 	var found []int64
@@ -261,7 +260,7 @@ func (t *Transport) correct(ctx context.Context, r *reception, find, change stri
 		return err
 	})
 	if err != nil || len(found) == 0 {
-		return // an error comes again where a caller waits for the answer
+		return // callers that wait for an answer get the error
 	}
 	_ = t.storage.write(ctx, func(tx *tx) error {
 		for _, queue := range found {
@@ -273,7 +272,7 @@ func (t *Transport) correct(ctx context.Context, r *reception, find, change stri
 	})
 }
 
-// watch lets every reception look when another process wrote the file.
+// watch makes all receptions look when another process wrote to the file.
 func (t *Transport) watch(ctx context.Context) {
 	f, err := t.storage.opened()
 	if err != nil {
