@@ -12,7 +12,7 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// look reads one run, nil when there is none.
+// look reads one run, or nil.
 func (s *Storage) look(c *file.Conn, environment runlane.Environment, id runlane.RunID) (*entry, error) {
 	env, err := s.names.known(c, environment.Name())
 	if err != nil || env == 0 {
@@ -29,7 +29,7 @@ func (s *Storage) look(c *file.Conn, environment runlane.Environment, id runlane
 	return &entry{Record: r, n: number(row[0]), env: env, queue: number(row[1])}, nil
 }
 
-// whole is the run as callers get it, with payload and output.
+// whole returns a copy of the run for callers, with payload and output.
 func (e *entry) whole(c *file.Conn) (*runlane.Run, error) {
 	run := e.bare()
 	var err error
@@ -42,14 +42,14 @@ func (e *entry) whole(c *file.Conn) (*runlane.Run, error) {
 	return run, nil
 }
 
-// bare is the run as callers get it, without payload and output.
+// bare returns a copy of the run for callers, without payload and output.
 func (e *entry) bare() *runlane.Run {
 	run := e.Run
 	run.Payload, run.Output = nil, nil
 	return run.Clone()
 }
 
-// GetRun returns one run as it is now.
+// GetRun returns a run.
 func (s *Storage) GetRun(ctx context.Context, key lane.RunKey) (run *runlane.Run, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (s *Storage) GetRun(ctx context.Context, key lane.RunKey) (run *runlane.Run
 				return embedded.NotFound(key.RunID)
 			}
 			if apart = e.Payload.Apart() || e.Output.Apart(); apart && !whole {
-				return nil // several rows make one read
+				return nil // several rows need one transaction
 			}
 			run, err = e.whole(c)
 			return err
@@ -78,7 +78,7 @@ func (s *Storage) GetRun(ctx context.Context, key lane.RunKey) (run *runlane.Run
 	return run, err
 }
 
-// GetRuns returns the given runs in the caller's order, repeats included and missing ones left out.
+// GetRuns returns runs in the order of q.IDs, with repeats and without missing ones.
 func (s *Storage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Run, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -109,8 +109,8 @@ func (s *Storage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Ru
 	return runs, nil
 }
 
-// InspectRun returns a run with its latest delivery, unless that was superseded, and the runs with a slot of its
-// partition. A run whose reservation is over is among them until another run takes the slot.
+// InspectRun returns a run, its live delivery and the runs with a slot in its partition. A run with an expired
+// reservation is among them until another run takes the slot.
 func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.Inspection, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.I
 	return inspection, nil
 }
 
-// ListRunEvents pages one run's history in sequence order. A run that does not exist has no events.
+// ListRunEvents pages a run's history in sequence order. A missing run has no events.
 func (s *Storage) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runlane.Page[runlane.EventRecord], error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func (s *Storage) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runla
 	return page, nil
 }
 
-// history are the events from one sequence to another.
+// history returns the events from one sequence to another.
 func (e *entry) history(c *file.Conn, from, to int64) ([]runlane.EventRecord, error) {
 	run, err := e.whole(c)
 	if err != nil {

@@ -18,34 +18,34 @@ import (
 type reception struct {
 	queues []runlane.QueueName
 	now    func() time.Time
-	handed chan message  // has room for every worker
-	look   chan struct{} // has room for one: there may be something to take
+	handed chan message  // has room for each worker
+	look   chan struct{} // has room for one signal: there may be something to take
 
-	// backlog tells that a worker which becomes idle should look: most wakeups are handed over without.
+	// backlog makes the next idle worker look. Most wakeups are handed over without a look.
 	backlog atomic.Bool
 
-	failing atomic.Bool // the last look failed, and the logger knows
+	failing atomic.Bool // the last look failed and was logged
 
 	mu     sync.Mutex
-	idle   int             // workers that wait on handed, less those something is on its way to
-	flying map[int64]int64 // what its workers have: the number of the wakeup by that of its take
+	idle   int             // workers waiting on handed, minus those reserved
+	flying map[int64]int64 // wakeups in handlers: number by take
 	over   bool
-	due    *time.Timer // of what becomes visible later
+	due    *time.Timer // for wakeups that become visible later
 	dueAt  time.Time
 }
 
-// message is a wakeup that was taken.
+// message is a taken wakeup.
 type message struct {
 	n       int64
 	take    int64 // see nextTake
 	visible int64
 	refused int64
-	grouped bool // others of its group may wait for it
+	grouped bool // others of its group may be parked behind it
 	wakeup  lane.Wakeup
 }
 
-// Receive calls handle from concurrency goroutines until ctx ends or the transport is closed. Idle ones block. A wakeup
-// that handle refuses comes again after a pause, to any receiver of its queue in any process.
+// Receive calls handle from concurrency goroutines until ctx ends or the transport is closed. Idle goroutines block. A
+// refused wakeup is redelivered after a pause, to any receiver of its queue in any process.
 func (t *Transport) Receive(
 	ctx context.Context, queues []runlane.QueueName, concurrency int, handle func(context.Context, lane.Wakeup) error,
 ) error {
@@ -74,7 +74,7 @@ func (t *Transport) Receive(
 	var pump, workers sync.WaitGroup
 	pump.Go(func() { t.pump(receiving, r) })
 	attempt := context.WithoutCancel(ctx)
-	for range concurrency { // each ends with ctx or the transport, once its handler has returned
+	for range concurrency { // each ends with ctx or the transport, after its handler returned
 		workers.Go(func() {
 			for {
 				next, ok := t.next(receiving, r)
@@ -94,10 +94,10 @@ func (t *Transport) Receive(
 	return nil
 }
 
-// held is the key of the wakeup that a handler's context carries.
+// held is the context key of a handler's wakeup.
 type held struct{}
 
-// holding lets claims know the wakeup that they answer, where others of its group may wait for it.
+// holding adds a grouped wakeup to the handler's context, for [tx.holds].
 func holding(ctx context.Context, m *message) context.Context {
 	if !m.grouped {
 		return ctx
@@ -105,8 +105,8 @@ func holding(ctx context.Context, m *message) context.Context {
 	return context.WithValue(ctx, held{}, m)
 }
 
-// holds reports whether the wakeup that the claim of a run answers is still this process's. If it was taken again, the
-// run had its turn, and gets another. Claims outside of a handler, and of other runs, answer none.
+// holds reports whether the wakeup that the claim answers still belongs to this process. If it was taken again, the
+// run had its turn and gets another. Claims outside a handler, or for other runs, answer no wakeup.
 func (t *tx) holds(ctx context.Context, run runlane.RunID) (bool, error) {
 	m, ok := ctx.Value(held{}).(*message)
 	if !ok || m.wakeup.RunID != run {
@@ -129,7 +129,7 @@ func (t *Transport) join(r *reception) {
 	}
 }
 
-// leave takes the reception out of its queues, and gives back what was handed to it and no worker took.
+// leave removes the reception from its queues and puts back wakeups that no worker took.
 func (t *Transport) leave(r *reception) {
 	t.mu.Lock()
 	for _, name := range r.queues {
@@ -174,11 +174,11 @@ func (t *Transport) next(ctx context.Context, r *reception) (next message, ok bo
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.idle-- // below zero while something is on its way: leave finds it
+	r.idle-- // negative while a wakeup is handed over; leave puts that back
 	return message{}, false
 }
 
-// reserve finds an idle worker of a wakeup's receptions, which waits from now on for what is handed over.
+// reserve reserves an idle worker of the wakeup's queue, or returns nil.
 func (t *Transport) reserve(w *lane.Wakeup) *reception {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -187,7 +187,7 @@ func (t *Transport) reserve(w *lane.Wakeup) *reception {
 	}
 	for i, r := range t.receptions[w.Queue] {
 		if r.reserve(1) == 1 {
-			if all := t.receptions[w.Queue]; len(all) > 1 { // the next one's turn
+			if all := t.receptions[w.Queue]; len(all) > 1 { // take turns
 				t.receptions[w.Queue] = append(append(slices.Clone(all[:i]), all[i+1:]...), r)
 			}
 			return r
@@ -213,7 +213,7 @@ func (r *reception) unreserve(n int) {
 	r.idle += n
 }
 
-// handOver gives a wakeup to the worker that was reserved for it, or lets the worker go.
+// handOver gives a wakeup to its reserved worker. If it was not written, the worker is idle again.
 func (t *Transport) handOver(r *reception, next message, written bool) {
 	if !written {
 		r.unreserve(1)
@@ -223,7 +223,7 @@ func (t *Transport) handOver(r *reception, next message, written bool) {
 	over := r.over
 	if !over {
 		r.flying[next.take] = next.n
-		r.handed <- next // has room for every worker
+		r.handed <- next // has room for each worker
 	}
 	r.mu.Unlock()
 	if over {
@@ -231,8 +231,8 @@ func (t *Transport) handOver(r *reception, next message, written bool) {
 	}
 }
 
-// settle acknowledges a wakeup, or lets it come again after a pause. No one waits for that: a crash before makes the
-// wakeup come again, which does no harm. It changes nothing where the wakeup was taken again meanwhile, because this
+// settle acknowledges a wakeup, or makes a refused one visible again after a pause. Nobody waits for the write: after
+// a crash the wakeup is redelivered, which is harmless. It changes nothing if the wakeup was taken again, because this
 // process was suspended or could not write.
 func (t *Transport) settle(r *reception, done message, err error) {
 	r.mu.Lock()
@@ -262,7 +262,7 @@ func (t *Transport) settle(r *reception, done message, err error) {
 	})
 }
 
-// putBack returns a wakeup that no handler has seen.
+// putBack makes an undelivered wakeup visible again.
 func (t *Transport) putBack(next message) {
 	t.later(func(tx *file.Tx) error {
 		now := t.storage.now()
@@ -278,7 +278,7 @@ func (t *Transport) later(run func(*file.Tx) error) {
 	}
 }
 
-// nudge makes the reception look for something to take.
+// nudge makes the reception look for wakeups.
 func (r *reception) nudge() {
 	r.backlog.Store(true)
 	select {

@@ -10,13 +10,13 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// mostRecorded ends a page of records early: 500 results of the largest size would not fit into memory.
+// mostRecorded ends a page of records early: 500 results of maximum size do not fit into memory.
 const mostRecorded = 8 << 20
 
-// recordColumns are those that recordOf reads.
+// recordColumns are the columns that recordOf reads.
 const recordColumns = "name, kind, attempt, started, at, type, place, result"
 
-// KeepRecord keeps a record beside a run that is there.
+// KeepRecord stores a record of an existing run.
 func (s *Storage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.StepRecord, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err

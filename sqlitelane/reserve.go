@@ -27,7 +27,7 @@ func (s *Storage) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand
 	}))
 }
 
-// ReleaseRunDispatch gives a reserved slot back.
+// ReleaseRunDispatch frees a reserved slot.
 func (s *Storage) ReleaseRunDispatch(
 	ctx context.Context, c *lane.ReleaseDispatchCommand,
 ) (released bool, err error) {

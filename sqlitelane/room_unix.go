@@ -4,7 +4,7 @@ package sqlitelane
 
 import "syscall"
 
-// freeBytes is what users may still write on the disk of a folder.
+// freeBytes returns how much unprivileged users may still write to the folder's disk.
 func freeBytes(folder string) (bytes int64, known bool) {
 	var s syscall.Statfs_t
 	if syscall.Statfs(folder, &s) != nil {

@@ -13,8 +13,8 @@ import (
 // refine completes or skips a row of a scan.
 type refine func(c *file.Conn, e *entry, ref *lane.RunRef) (embedded.Verdict, error)
 
-// ListRunnableRuns returns what a worker may claim. Of the runs in q.Bounded these are all runs with a slot, and as
-// many others as there are free slots.
+// ListRunnableRuns returns the runs that a worker may claim. Of queues in q.Bounded it returns all runs with a slot,
+// and as many others as there are free slots.
 func (s *Storage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	left := room{q: q}
 	return s.scan(ctx, "ListRunnableRuns", q, func(c *file.Conn, e *entry, _ *lane.RunRef) (embedded.Verdict, error) {
@@ -26,24 +26,23 @@ func (s *Storage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runl
 	}, []record.Kind{record.Queued, record.Waiting, record.Leased})
 }
 
-// ListRunsNeedingDelivery returns runs that need a fresh delivery request, q.Bounded left out. A scheduled run whose
-// row is not published yet comes with that row; one whose row was given up waits for the operator.
+// ListRunsNeedingDelivery returns runs that need a new delivery request, except in q.Bounded. A scheduled run with an
+// unpublished row comes with that row; one with a dead letter waits for an operator.
 func (s *Storage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsNeedingDelivery", q, func(_ *file.Conn, e *entry, ref *lane.RunRef) (embedded.Verdict, error) {
 		return embedded.NeedsDelivery(q, e.Live(), ref), nil
 	}, []record.Kind{record.Waiting, record.Leased})
 }
 
-// ListRunsNeedingRedelivery returns queued runs whose published wakeup counts as lost, and those that waited for a slot
-// of a queue that has no limit any more. It leaves q.Bounded out: what is lost there is found when its reservation is
-// over.
+// ListRunsNeedingRedelivery returns queued runs with a lost wakeup, and runs that waited for a slot of a queue that
+// has no limit any more. It leaves out q.Bounded: a wakeup lost there is found when its reservation ends.
 func (s *Storage) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsNeedingRedelivery", q, func(_ *file.Conn, e *entry, _ *lane.RunRef) (embedded.Verdict, error) {
 		return embedded.Unbounded(q, e.Run.Queue), nil
 	}, nil, deliveriesOf(embedded.Published), undelivered)
 }
 
-// ListRunsNeedingCancellationFinalization returns runs whose cancellation was requested and whose lease is over.
+// ListRunsNeedingCancellationFinalization returns runs with a requested cancellation and an expired lease.
 func (s *Storage) ListRunsNeedingCancellationFinalization(
 	ctx context.Context, q *lane.DueQuery,
 ) (*runlane.Page[lane.RunRef], error) {
@@ -52,7 +51,7 @@ func (s *Storage) ListRunsNeedingCancellationFinalization(
 		[]record.Kind{record.Cancelling})
 }
 
-// scan pages the runs of some kinds and of other lists that are due at q.At, in due order.
+// scan pages runs due at q.At in due order, from lists of some kinds and from other lists.
 func (s *Storage) scan(
 	ctx context.Context, method string, q *lane.DueQuery, judge refine, kinds []record.Kind, others ...list,
 ) (page *runlane.Page[lane.RunRef], err error) {
@@ -88,7 +87,7 @@ func (s *Storage) scan(
 	return page, err
 }
 
-// ref is the run as scans show it.
+// ref returns the run as scans show it.
 func (i item) ref() lane.RunRef {
 	return lane.RunRef{
 		RunKey:         lane.RunKey{Environment: i.Run.Environment, RunID: i.Run.ID},
@@ -100,13 +99,13 @@ func (i item) ref() lane.RunRef {
 	}
 }
 
-// room is the free slots that a scan has not given away.
+// room counts the free slots that a scan has not given away.
 type room struct {
 	q    *lane.DueQuery
 	left embedded.Room[partitionKey]
 }
 
-// allows judges a run that could start now.
+// allows reports whether a runnable run has, or could get, a slot.
 func (r *room) allows(c *file.Conn, e *entry) (bool, error) {
 	policy, now := embedded.BoundedPolicy(r.q, e.Run.Queue), embedded.At(r.q.At)
 	if !policy.Bounded() {

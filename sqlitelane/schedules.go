@@ -11,7 +11,7 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 )
 
-// schedule reads one schedule's record, nil when it has none.
+// schedule reads a schedule's record, or nil.
 func (s *Storage) schedule(c *file.Conn, env int64, id runlane.ScheduleID) (*runlane.ScheduleRecord, error) {
 	row, err := c.One("SELECT record FROM schedules WHERE env = ? AND id = ?", env, string(id))
 	if err != nil || row == nil {
@@ -33,7 +33,7 @@ func (t *tx) putSchedule(env int64, r *runlane.ScheduleRecord) error {
 		ON CONFLICT(env, id) DO UPDATE SET record = excluded.record`, env, string(r.ID), string(stored))
 }
 
-// PutSchedule writes a record if its version is still what the caller read.
+// PutSchedule writes a record if its version is still the one that the caller read.
 func (s *Storage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (*runlane.ScheduleRecord, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (s *Storage) GetSchedule(ctx context.Context, key lane.ScheduleKey) (r *run
 	return r, err
 }
 
-// ListSchedules pages the records by id.
+// ListSchedules pages the records by ID.
 func (s *Storage) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlane.Page[runlane.ScheduleRecord], error) {
 	return listRecords[runlane.ScheduleRecord](ctx, s, "ListSchedules", q,
 		"SELECT id, record FROM schedules WHERE env = ? AND id > ? ORDER BY id LIMIT ?")

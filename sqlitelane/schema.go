@@ -2,26 +2,25 @@ package sqlitelane
 
 import "github.com/runlane/runlane-go/sqlitelane/internal/file"
 
-// The head of the file says whose it is and in which form it is kept. A program refuses a form newer than its own.
+// The file's header has the application and the format. A program refuses a newer format than its own.
 const (
 	applicationID = 0x524c4e31 // "RLN1"
 	format        = 1
 )
 
-// schema is that of a file of format 1, with what was added within the format.
+// schema is format 1 with the additions made since.
 var schema = file.Schema{
 	Tables:    tables,
 	Additions: []file.Addition{records, ordered, signals, orderedQueues, callsAndEnds, commits, flows, flowsOver, lists},
 }
 
-// tables makes those of an empty file.
+// tables creates the tables of an empty file.
 var tables = []string{
-	// Names of environments and queues, which rows name by their numbers, and of an environment's queue,
-	// ENVIRONMENT:QUEUE, by whose number its wakeups are found.
+	// Numbers of environments, of queues, and of the queues of environments (ENVIRONMENT:QUEUE) that wakeups are in.
 	`CREATE TABLE names(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT`,
 
-	// One row a run. Everything that is not needed to find it is in its record (package record); the indexes are those
-	// of record.Places. queue and ckey are there for runs that want a slot of a queue that ever had a limit.
+	// One row per run. The record has everything that is not needed to find the run (package record); record.Places
+	// has the indexed values. queue and ckey are indexed for runs that want a slot of a queue that was ever limited.
 	`CREATE TABLE runs(
 		n INTEGER PRIMARY KEY,
 		env INTEGER NOT NULL,
@@ -41,9 +40,9 @@ var tables = []string{
 	`CREATE INDEX runs_undelivered ON runs(env, undelivered_at, id, queue) WHERE undelivered_at IS NOT NULL`,
 	`CREATE INDEX runs_wants ON runs(env, queue, ckey, wants_at, id) WHERE wants_at IS NOT NULL`,
 
-	// Payloads (k = 2n) and outputs (k = 2n + 1) that are too large for the record.
+	// Payloads (k = 2n) and outputs (k = 2n + 1) too large for the record.
 	`CREATE TABLE bulk(k INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT`,
-	// Pieces of long histories: k = n * 2^20 + the number of the piece; first is the sequence of its first event.
+	// Chunks of long histories: k = n * 2^20 + number of the chunk; first is the sequence of its first event.
 	`CREATE TABLE chunks(k INTEGER PRIMARY KEY, first INTEGER NOT NULL, data BLOB NOT NULL) STRICT`,
 	// The last progress note of a run.
 	`CREATE TABLE notes(
@@ -56,8 +55,8 @@ var tables = []string{
 		PRIMARY KEY(env, kind, task, key)
 	) STRICT, WITHOUT ROWID`,
 
-	// Queues that any command ever limited, and who holds their slots: until is the end of a reservation, NULL for a
-	// run that executes. Slots are in the order in which they were taken.
+	// Queues that were ever limited, and the holders of their slots. until is the end of a reservation, NULL for an
+	// executing run. Slots are in the order in which they were taken.
 	`CREATE TABLE limited(env INTEGER NOT NULL, queue INTEGER NOT NULL, PRIMARY KEY(env, queue)) STRICT, WITHOUT ROWID`,
 	`CREATE TABLE slots(
 		n INTEGER PRIMARY KEY, env INTEGER NOT NULL, queue INTEGER NOT NULL, ckey TEXT NOT NULL,
@@ -77,8 +76,8 @@ var tables = []string{
 		env INTEGER NOT NULL, id TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY(env, id)
 	) STRICT, WITHOUT ROWID`,
 
-	// Wakeups on their way: visible is from when a receiver may take one, taken whether one did (until visible): 0, or
-	// which take it was, or 1 where it handed the wakeup back. told is what the clock said when visible was written.
+	// Wakeups. A receiver may take one from visible on. taken is 0, the number of the last take (valid until visible),
+	// or 1 if it was handed back. told is the clock's time when visible was written.
 	`CREATE TABLE messages(
 		n INTEGER PRIMARY KEY, queue INTEGER NOT NULL, visible INTEGER NOT NULL, told INTEGER NOT NULL,
 		taken INTEGER NOT NULL, refused INTEGER NOT NULL, wakeup BLOB NOT NULL
@@ -86,7 +85,7 @@ var tables = []string{
 	`CREATE INDEX messages_visible ON messages(queue, visible, n, told)`,
 }
 
-// records are what runs remember; created is the run's creation, as numbers of rows come again.
+// records are the steps that runs recorded. created is the run's creation time, because row numbers are reused.
 var records = file.Addition{
 	Name: "records",
 	Statements: []string{
@@ -99,8 +98,8 @@ var records = file.Addition{
 	},
 }
 
-// ordered is the order of wakeups in groups: grp is the group of one that was published to an ordered queue. The first
-// of a group is visible like any other, and those behind it are parked until it is acknowledged.
+// ordered adds groups. grp is the group of a wakeup in an ordered queue. The first of a group is visible like any
+// other; those behind it are parked until it is acknowledged.
 var ordered = file.Addition{
 	Name: "messages_group",
 	Statements: []string{
@@ -109,7 +108,7 @@ var ordered = file.Addition{
 	},
 }
 
-// signals is what was sent to runs; created as in records.
+// signals are the signals sent to runs. For created see records.
 var signals = file.Addition{
 	Name: "signals",
 	Statements: []string{
@@ -121,7 +120,7 @@ var signals = file.Addition{
 	},
 }
 
-// callsAndEnds are the calls of runs, created as in records, and the finished runs whose end is to be told.
+// callsAndEnds are the calls of runs (for created see records) and the ended runs that owe notifications.
 var callsAndEnds = file.Addition{
 	Name: "calls",
 	Statements: []string{
@@ -134,7 +133,7 @@ var callsAndEnds = file.Addition{
 	},
 }
 
-// flows are the records of flows; a moment of 0 is none.
+// flows are the records of flows. A time of 0 is none.
 var flows = file.Addition{
 	Name: "flows",
 	Statements: []string{
@@ -148,8 +147,8 @@ var flows = file.Addition{
 	},
 }
 
-// flowsOver finds flows that have finished, the latest first, and those that have not by id. What it replaces had them
-// in the other order, by which a list of the latest had to sort all.
+// flowsOver lists finished flows latest first and open flows by ID. The replaced index had the opposite order, so a
+// list of the latest flows had to sort all.
 var flowsOver = file.Addition{
 	Name: "flows_over",
 	Statements: []string{
@@ -158,8 +157,8 @@ var flowsOver = file.Addition{
 	},
 }
 
-// lists are the indexes of lists of runs. The runs of a queue and a task are a group, so that one index has each list
-// whole, and with those of a queue or of a task alone. Rows that an older program made are in group 0 until they move.
+// lists are the indexes of lists of runs. The runs of a queue and task form a group, so one index serves lists by
+// queue, by task and by both. Rows from older programs are in group 0 until they change.
 var lists = file.Addition{
 	Name: "runs_list",
 	Statements: []string{
@@ -169,7 +168,7 @@ var lists = file.Addition{
 		) STRICT`,
 		`CREATE INDEX groups_task ON groups(env, task)`,
 		`ALTER TABLE runs ADD COLUMN grp INTEGER NOT NULL DEFAULT 0`,
-		`ALTER TABLE runs ADD COLUMN rest INTEGER`, // of those that wait for a time or a signal: record.Rest
+		`ALTER TABLE runs ADD COLUMN rest INTEGER`, // of waiting runs: record.Rest
 		`ALTER TABLE runs ADD COLUMN schedule TEXT`,
 		`ALTER TABLE runs ADD COLUMN source TEXT`,
 		`DROP INDEX IF EXISTS runs_at`,
@@ -180,7 +179,7 @@ var lists = file.Addition{
 	},
 }
 
-// orderedQueues are the queues that were ever named as ordered, for programs that do not name them.
+// orderedQueues are all queues ever named as ordered, for programs that name none.
 var orderedQueues = file.Addition{
 	Name:       "ordered_queues",
 	Statements: []string{`CREATE TABLE ordered_queues(name TEXT PRIMARY KEY) STRICT, WITHOUT ROWID`},

@@ -10,9 +10,9 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Scheme opens "sqlite:PATH" and, with options behind a question mark, "sqlite:PATH?sync=normal&ordered=orders,mail":
-// see [Options].Sync and Ordered. The path is as the system takes it, relative to the process's folder or absolute, and
-// has no question mark. An empty path, an unknown option and what [Open] refuses are runlane.ErrConfigurationInvalid.
+// Scheme opens "sqlite:PATH", or with options "sqlite:PATH?sync=normal&ordered=orders,mail", see [Options].Sync and
+// Ordered. PATH is absolute or relative to the process's folder and has no question mark. An empty path, an unknown
+// option and anything that [Open] refuses are runlane.ErrConfigurationInvalid.
 var Scheme = lane.Scheme{
 	Name: "sqlite",
 	Form: "sqlite:PATH",
@@ -25,7 +25,7 @@ var Scheme = lane.Scheme{
 	},
 }
 
-// parseName reads what stands behind "sqlite:".
+// parseName parses the text after "sqlite:".
 func parseName(rest string) (path string, options *Options, err error) {
 	const form = "write sqlite:state.db, or sqlite:state.db?sync=normal"
 	path, query, _ := strings.Cut(rest, "?")
@@ -58,7 +58,7 @@ func parseName(rest string) (path string, options *Options, err error) {
 	return path, options, nil
 }
 
-// set takes an option of the name.
+// set sets the option with that name.
 func (o *Options) set(name string, given []string) error {
 	last := given[len(given)-1]
 	switch name {

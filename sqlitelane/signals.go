@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// mailed is how many signals stand beside the run.
+// mailed returns the number of signals sent to the run.
 func mailed(c *file.Conn, e *entry) (int64, error) {
 	row, err := c.One("SELECT count(*) FROM signals WHERE run = ? AND created = ?",
 		e.n, int64(embedded.At(e.Run.CreatedAt)))
@@ -20,7 +20,7 @@ func mailed(c *file.Conn, e *entry) (int64, error) {
 	return number(row[0]), nil
 }
 
-// ReadMail returns what was sent to a run.
+// ReadMail returns signals sent to a run.
 func (s *Storage) ReadMail(ctx context.Context, q *lane.MailQuery) (mail *lane.Mail, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -55,8 +55,8 @@ func (s *Storage) ReadMail(ctx context.Context, q *lane.MailQuery) (mail *lane.M
 	return mail, nil
 }
 
-// signalOf is a signal by its id, the one of the name that came first for "", nil for none. Of a row that min finds
-// SQLite returns the other columns, too, without sorting.
+// signalOf returns a signal by its ID, or the first one with the name if id is "", or nil. With min, SQLite returns
+// the other columns of the same row without sorting.
 func signalOf(c *file.Conn, e *entry, name, id string, bodies bool) (*lane.Signal, error) {
 	row, err := c.One(`SELECT id, min(number), at, place, body FROM signals
 		WHERE run = ? AND created = ? AND name = ? AND (? = '' OR id = ?)`,
@@ -80,7 +80,7 @@ func signalOf(c *file.Conn, e *entry, name, id string, bodies bool) (*lane.Signa
 	return signal, nil
 }
 
-// SendSignal puts a signal beside an active run.
+// SendSignal stores a signal for an active run.
 func (s *Storage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.Commit, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (s *Storage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.
 	})
 }
 
-// judgeSignal returns why a signal cannot be put.
+// judgeSignal returns why a signal cannot be stored.
 func (t *tx) judgeSignal(e *entry, c *lane.SignalCommand) error {
 	known := e.known()
 	if !known.Is(embedded.At(c.CreatedAt)) {

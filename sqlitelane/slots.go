@@ -8,10 +8,11 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// limitedQueue is a queue that any command ever limited.
+// limitedQueue is a queue that was ever limited.
 type limitedQueue struct{ env, queue int64 }
 
-// partitionKey is what a limit counts: the runs of one concurrency key, or of the whole queue where runs have none.
+// partitionKey identifies the runs that a limit counts: those with one concurrency key, or the whole queue for runs
+// without keys.
 type partitionKey struct {
 	env, queue int64
 	key        string
@@ -19,7 +20,7 @@ type partitionKey struct {
 
 func (e *entry) partition() partitionKey { return partitionKey{e.env, e.queue, e.Run.ConcurrencyKey} }
 
-// isLimited tells whether runs of a queue that want a slot are indexed.
+// isLimited reports whether the queue's runs that want a slot are indexed.
 func (t *tx) isLimited(env, queue int64) (bool, error) {
 	if t.s.limited == nil {
 		known := map[limitedQueue]bool{}
@@ -35,8 +36,8 @@ func (t *tx) isLimited(env, queue int64) (bool, error) {
 	return t.s.limited[limitedQueue{env, queue}], nil
 }
 
-// limit begins to index the runs of a queue that want a slot. The first call for a queue reads its active runs; queues
-// that never had a limit cost nothing.
+// limit starts indexing the queue's runs that want a slot. The first call for a queue reads all its active runs.
+// Queues without a limit cost nothing.
 func (t *tx) limit(env, queue int64) error {
 	if known, err := t.isLimited(env, queue); err != nil || known {
 		return err
@@ -76,7 +77,7 @@ func (t *tx) limit(env, queue int64) error {
 			return err
 		}
 	}
-	for _, e := range t.s.entries { // they stay what they are, but for the new index
+	for _, e := range t.s.entries { // only their index has changed
 		if e.env == env && e.queue == queue {
 			e.places = e.Places(true)
 		}
@@ -85,8 +86,7 @@ func (t *tx) limit(env, queue int64) error {
 	return nil
 }
 
-// occupies reports whether a run takes up capacity at now. The slot of a run that executes does so until a commit frees
-// it, not only until a time.
+// occupies reports whether the run uses capacity at now. An executing run does until a commit frees its slot.
 func occupies(c *file.Conn, e *entry, now embedded.Millis) (bool, error) {
 	if e == nil || e.n == 0 {
 		return false, nil
@@ -95,7 +95,7 @@ func occupies(c *file.Conn, e *entry, now embedded.Millis) (bool, error) {
 	return n > 0, err
 }
 
-// occupied counts.
+// occupied counts used slots.
 func occupied(c *file.Conn, p partitionKey, now embedded.Millis) (int, error) {
 	n, err := c.Number(`SELECT count(*) FROM slots WHERE env = ? AND queue = ? AND ckey = ?
 		AND (until IS NULL OR until > ?)`,
@@ -103,8 +103,7 @@ func occupied(c *file.Conn, p partitionKey, now embedded.Millis) (int, error) {
 	return int(n), err
 }
 
-// reservationOver reports whether the run had a reservation and has none at now, because it ran out or another run took
-// the slot.
+// reservationOver reports whether the run's reservation has expired at now or another run took the slot.
 func reservationOver(c *file.Conn, e *entry, now embedded.Millis) (bool, error) {
 	if e.Run.DispatchExpiresAt.IsZero() {
 		return false, nil
@@ -113,7 +112,7 @@ func reservationOver(c *file.Conn, e *entry, now embedded.Millis) (bool, error) 
 	return !has, err
 }
 
-// judgeSlotOfClaim is whether the queue's limit lets the run start.
+// judgeSlotOfClaim plans the slot of a claim, or returns why the queue's limit does not let the run start.
 func (t *tx) judgeSlotOfClaim(e *entry, c *lane.ClaimCommand, todo *plan) error {
 	todo.now = embedded.At(c.At)
 	limited, err := t.isLimited(e.env, e.queue)
@@ -132,8 +131,7 @@ func (t *tx) judgeSlotOfClaim(e *entry, c *lane.ClaimCommand, todo *plan) error 
 	return t.judgeRoom(e.partition(), c.Queue.Concurrency, todo, embedded.LostRace(lane.LostCapacity))
 }
 
-// judgeSlotOfCreation: one with a reservation, or that runs at once, needs a free slot; any other waits for its turn.
-// The only instant is that of the events.
+// judgeSlotOfCreation plans the slot of a creation that needs one, at the time of its events.
 func (t *tx) judgeSlotOfCreation(env int64, p *prepared, todo *plan) error {
 	if !embedded.NeedsSlot(p.Transition) {
 		return nil
@@ -159,7 +157,7 @@ func (t *tx) judgeRoom(p partitionKey, limit int, todo *plan, none error) error 
 	return nil
 }
 
-// settleSlot takes or frees the run's slot after its commit: only a running or a reserved run keeps one.
+// settleSlot takes or frees the run's slot after its commit. Only a running or reserved run keeps one.
 func (t *tx) settleSlot(e *entry, p *prepared, todo *plan) error {
 	limited, err := t.isLimited(e.env, e.queue)
 	if err != nil || !limited {
@@ -178,8 +176,8 @@ func (t *tx) settleSlot(e *entry, p *prepared, todo *plan) error {
 	return t.takeSlot(e, p.Queue.Concurrency, todo.now, until)
 }
 
-// takeSlot gives the run a slot, of which there is one. That of another run's reservation which is over is taken only
-// if no other is left: that run's worker may still claim it, if its clock is behind.
+// takeSlot gives the run a slot; the caller checked that one is free. It takes the slot of another run's expired
+// reservation last: that run's worker may still claim it if its clock is behind.
 func (t *tx) takeSlot(e *entry, limit int, now embedded.Millis, until any) error {
 	if err := t.Exec("DELETE FROM slots WHERE run = ?", e.n); err != nil {
 		return err
@@ -201,7 +199,7 @@ func (t *tx) takeSlot(e *entry, limit int, now embedded.Millis, until any) error
 		p.env, p.queue, p.key, e.n, until)
 }
 
-// holders are the runs with a slot in the partition of e, in the order in which they took it.
+// holders returns the runs with a slot in e's partition, in the order in which they took it.
 func holders(c *file.Conn, e *entry) (ids []runlane.RunID, err error) {
 	p := e.partition()
 	err = c.Each(`SELECT runs.id FROM slots JOIN runs ON runs.n = slots.run

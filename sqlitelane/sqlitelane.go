@@ -1,12 +1,12 @@
-// Package sqlitelane is the durable lane for one machine: storage and transport in one SQLite file, which several
-// processes of that machine may use at once. It is a separate Go module, needs no C compiler, and is the third lane
-// beside memlane and awslane: the same program with one line changed.
+// Package sqlitelane is the durable lane for one machine: storage and transport in one SQLite file, shared by
+// processes of that machine. It is a separate Go module and needs no C compiler. A program moves between memlane,
+// sqlitelane and awslane by changing one line.
 //
-// A commit that returned is on disk: it survives the death of every process and the loss of power, unless
-// [Options].Sync says otherwise. Commits of concurrent callers share the disk's work.
+// A commit that returned is on disk: it survives a crash of every process and a loss of power, unless [Options].Sync
+// weakens this. Commits of concurrent callers share the disk's work.
 //
-// The file lives on a disk of this machine, never on a network file system. Beside it are others, with the endings
-// -wal, -shm and -host, which belong to it while a process uses it, and -mark, which stays.
+// The file must be on a disk of this machine, never on a network file system. Files with the same name and the endings
+// -wal, -shm and -host belong to it while a process uses it; -mark stays.
 package sqlitelane
 
 import (
@@ -24,42 +24,43 @@ import (
 
 // Options of [Open]. nil means none.
 type Options struct {
-	// Environment of runtimes on this lane that name none themselves. "" means runlane.DefaultEnvironment.
+	// Environment of runtimes on this lane that name none. "" means runlane.DefaultEnvironment.
 	Environment runlane.Environment
-	// Logger hears that wakeups cannot be taken any more, as with a full disk, and that they are again: a line each.
-	// nil means that of the runtime which is opened on the lane.
+	// Logger gets one line when wakeups can no longer be taken, as with a full disk, and one when they can again. nil
+	// means the logger of the runtime opened on the lane.
 	Logger *slog.Logger
-	// Ordered names queues that deliver wakeups of one group one after the other, in the order in which they were
-	// published: a group is a concurrency key, else a run. A run that waits for its next attempt lets others pass it.
-	// The file keeps the names, for programs that name none: those take the file's. One that names queues may add to
-	// them, and leaves none of the file's out: runlane.ErrConfigurationInvalid. A queue stays ordered as long as the
-	// file is. Runs of one key never execute at once there.
+	// Ordered names queues that deliver the wakeups of a group one at a time, in order of publication. A group is a
+	// concurrency key, or a run without one. A run waiting for its next attempt lets others pass. Runs with the same
+	// key never execute at the same time.
+	//
+	// The file keeps the names: a program that names no queues takes the file's. One that names queues may add to the
+	// file's but must name all of them: runlane.ErrConfigurationInvalid. A queue stays ordered forever.
 	Ordered []runlane.QueueName
-	// Sync is what a commit that returned survives. "" means SyncFull.
+	// Sync decides when a commit is durable. "" means SyncFull.
 	Sync Sync
 }
 
-// Sync is when a commit is on disk.
+// Sync is when a commit reaches the disk.
 type Sync string
 
 const (
-	// SyncFull is before it returns. It survives the loss of power.
+	// SyncFull: before the commit returns. Commits survive a loss of power.
 	SyncFull Sync = "full"
-	// SyncNormal is a moment later. It survives the death of every process. With the power the last commits may be
-	// lost, all since the last checkpoint of the file at most; what is left is whole, as it was at one moment.
+	// SyncNormal: a moment later. Commits survive a crash of every process. A loss of power may lose the last commits,
+	// at most those since the file's last checkpoint; the file stays consistent.
 	SyncNormal Sync = "normal"
 )
 
-// readers is how many reads a process makes at once.
+// readers is the number of concurrent reads per process.
 const readers = 4
 
-// Open returns a lane over the file, which it makes where there is none. It is closed like every lane, by closing the
-// runtime that was opened on it. A file that cannot be used (of a newer format, damaged, another program's, on a
-// network, open on another host) is runlane.ErrConfigurationInvalid, with a hint each. Where a host had it open that has
-// ended since, as by a loss of power, Open waits five seconds for an answer of it.
+// Open returns a lane over the file at path, which it creates if missing. Close the lane by closing the runtime opened
+// on it. A file that cannot be used (newer format, damaged, another program's, on a network, open on another host) is
+// runlane.ErrConfigurationInvalid with a hint. If a host had the file open and lost power, Open waits five seconds for
+// its answer.
 //
-// A file that this user may read and not write, or whose folder they may not write, is opened for reading: every write,
-// and receiving, is runlane.ErrConfigurationInvalid then, and nothing beside the file is made or changed.
+// A file that this user may read but not write, or with a folder that this user may not write, is opened for reading:
+// writes and receiving are runlane.ErrConfigurationInvalid, and Open neither creates nor changes any file.
 func Open(ctx context.Context, path string, options *Options) (*lane.Lane, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func Open(ctx context.Context, path string, options *Options) (*lane.Lane, error
 	if path == "" {
 		return nil, invalid("the lane has no path", "name the file, as in runlane.db")
 	}
-	path, err := filepath.Abs(path) // the process may go to another folder before the lane starts
+	path, err := filepath.Abs(path) // the process may change its folder before the lane starts
 	if err != nil {
 		return nil, invalid("the path "+path+" cannot be made absolute", "give an absolute path")
 	}
@@ -94,7 +95,7 @@ func Open(ctx context.Context, path string, options *Options) (*lane.Lane, error
 }
 
 func open(o file.Options, options *Options) (*lane.Lane, error) {
-	first, err := file.Open(&o) // what is wrong with the file is known before anything is started
+	first, err := file.Open(&o) // find faults of the file before anything starts
 	if err != nil {
 		return nil, err
 	}

@@ -14,18 +14,18 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 )
 
-// Storage keeps runs in the file. It is safe for concurrent use, also by other processes. It is part of what [Open]
-// returns.
+// Storage keeps runs in the file. It is safe for concurrent use, also across processes. [Open] returns it as part of a
+// lane.
 //
-// Reads see one state of the file. Writes are commands to the file's only writer in this process, which carries out all
-// that wait in one transaction; what a command is judged by is read in that transaction.
+// Each read sees one state of the file. Writes are commands to this process's only writer, which executes all waiting
+// ones in one transaction. Commands are judged by reads in that transaction.
 type Storage struct {
 	lane.UnimplementedStorage
 
 	options file.Options
 	now     func() time.Time
-	tokens  atomic.Uint64 // claims are numbered
-	prefix  string        // of the tokens of this process
+	tokens  atomic.Uint64 // for claims
+	prefix  string        // of this process's tokens
 	names   names
 	groups  groups
 	offers  offers
@@ -33,13 +33,13 @@ type Storage struct {
 	mu   sync.RWMutex
 	file *file.File // nil before Start and after Close
 
-	// What the writer remembers of the file, until another process writes it. Only commands use it and encoded.
+	// The writer's cache, valid until another process writes. Only commands use it and encoded.
 	entries map[entryKey]*entry
 	limited map[limitedQueue]bool // nil: not read yet
 	fed     *bool                 // nil: not read yet
-	encoded []byte                // room for the record that is written
+	encoded []byte                // buffer for records
 
-	// ordered is what the writer knows of the file in the same way; others may look. nil: not read yet.
+	// ordered belongs to the same cache, but anyone may read it. nil: not read yet.
 	ordered atomic.Pointer[[]runlane.QueueName]
 }
 
@@ -52,7 +52,7 @@ func newStorage(o file.Options) *Storage {
 	}
 }
 
-// Capabilities promises everything.
+// Capabilities includes everything.
 func (*Storage) Capabilities() lane.StorageCapabilities {
 	return lane.StorageCapabilities{
 		ClaimsScheduleOccurrences: true,
@@ -74,7 +74,7 @@ func (*Storage) Capabilities() lane.StorageCapabilities {
 	}
 }
 
-// TickEvery is how often workers tick: a tick that finds nothing takes a quarter of a millisecond.
+// TickEvery is how often workers tick. A tick that finds no work takes a quarter of a millisecond.
 func (*Storage) TickEvery() time.Duration { return 10 * time.Second }
 
 // Start opens the file.
@@ -110,7 +110,7 @@ func (s *Storage) Close(context.Context) error {
 	return err
 }
 
-// opened is the open file.
+// opened returns the open file.
 func (s *Storage) opened() (*file.File, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -124,7 +124,7 @@ func (s *Storage) opened() (*file.File, error) {
 	return s.file, nil
 }
 
-// forget is called by the writer when another process wrote, or when its own writes were taken back.
+// forget drops the cache: another process wrote, or a batch was rolled back. The writer calls it.
 func (s *Storage) forget() {
 	clear(s.entries)
 	s.limited, s.fed = nil, nil
@@ -141,7 +141,7 @@ type tx struct {
 	s *Storage
 }
 
-// write carries a command out. It may be called again: only its last results count.
+// write executes a command. run may be called again; its last call counts.
 func (s *Storage) write(ctx context.Context, run func(*tx) error) error {
 	f, err := s.opened()
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *Storage) write(ctx context.Context, run func(*tx) error) error {
 	return f.Write(ctx, func(t *file.Tx) error { return run(&tx{t, s}) })
 }
 
-// read makes a read of one state of the file. Without whole, the read must be one statement.
+// read reads one state of the file. If whole is false, read may execute only one statement.
 func (s *Storage) read(ctx context.Context, whole bool, read func(*file.Conn) error) error {
 	f, err := s.opened()
 	if err != nil {

@@ -17,48 +17,47 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// The times of wakeups on their way.
 const (
-	// maxDelay is the longest delay of a wakeup, the same as that of SQS, so that programs behave alike on both.
+	// maxDelay is the longest delay of a wakeup, as on SQS, so that programs behave alike on both.
 	maxDelay = 15 * time.Minute
-	// handBack is how long a wakeup that its handler handed back pauses the first time. Each further pause is twice as
-	// long, up to maxHandBack, or maxOrderedHandBack.
+	// handBack is the first pause of a refused wakeup. Each further pause is twice as long, up to maxHandBack or
+	// maxOrderedHandBack.
 	handBack    = time.Second
 	maxHandBack = 5 * time.Minute
-	// maxOrderedHandBack is the longest pause in an ordered queue, where a wakeup holds its whole group back. To look
-	// again costs a read and a small commit.
+	// maxOrderedHandBack is the longest pause in an ordered queue, where a wakeup blocks its group. A look costs a
+	// read and a small commit.
 	maxOrderedHandBack = 5 * time.Second
-	// visibility is how long a wakeup stays with the process that took it, unless that process says again that it is
-	// there, which it does three times as often. After a crash the wakeup comes again when it is over.
+	// visibility is the visibility timeout of a taken wakeup. Its process extends it three times as often; after a
+	// crash the wakeup is redelivered when it ends.
 	visibility = 30 * time.Second
-	// parked is the instant at which a wakeup is visible that waits for those before it in its group: never.
+	// parked is when a wakeup becomes visible while others of its group are before it: never.
 	parked = math.MaxInt64
-	// handedBack is in place of a take where the last one was handed back.
+	// handedBack replaces the take of a wakeup that was handed back.
 	handedBack = 1
 )
 
-// Transport wakes workers of every process that uses the file. Wakeups are rows of it until they are acknowledged. One
-// that is published while a worker of the same process is idle goes to that worker directly. Otherwise the processes
-// with idle workers are told, on Linux by the system, elsewhere by looking every 10 ms. Any queue can be used. It is
-// safe for concurrent use. It is part of what [Open] returns.
+// Transport wakes workers of all processes that use the file. Wakeups are rows until they are acknowledged. A wakeup
+// published while a worker of the same process is idle goes directly to that worker. Otherwise processes with idle
+// workers are notified on Linux; elsewhere they look every 10 ms. Any queue can be used. It is safe for concurrent
+// use. [Open] returns it as part of a lane.
 //
 // It is a [lane.Receiver].
 type Transport struct {
 	lane.UnimplementedTransport
 
 	logger   *slog.Logger // nil: see log
-	storage  *Storage     // has the file, and its lane starts it first and closes it last
+	storage  *Storage     // owns the file; the lane starts it first and closes it last
 	ordered  []runlane.QueueName
 	handBack time.Duration
 
-	environment runlane.Environment // whose wakeups are received
+	environment runlane.Environment // of the wakeups to receive
 
 	mu         sync.Mutex
 	receptions map[runlane.QueueName][]*reception
 	closed     chan struct{}
 	closing    sync.Once
 	watching   sync.WaitGroup
-	watched    int // receptions; one watcher runs while there are any
+	watched    int // receptions; the watcher runs while there are any
 	unwatch    context.CancelFunc
 }
 
@@ -78,8 +77,7 @@ func newTransport(s *Storage, logger *slog.Logger, ordered ...runlane.QueueName)
 	}
 }
 
-// Capabilities promises that accepted wakeups survive, native delay but in ordered queues, and order within the groups
-// of those.
+// Capabilities includes durable delivery, native delay except in ordered queues, and order within the groups of those.
 func (t *Transport) Capabilities() lane.TransportCapabilities {
 	orders := len(t.ordered) > 0
 	return lane.TransportCapabilities{
@@ -90,25 +88,25 @@ func (t *Transport) Capabilities() lane.TransportCapabilities {
 	}
 }
 
-// Start demands that the storage was started, whose file it shares.
+// Start requires that the storage, which has the file, was started.
 func (t *Transport) Start(_ context.Context, o lane.StartOptions) error {
 	t.environment, t.logger = o.Environment, cmp.Or(t.logger, o.Logger)
 	_, err := t.storage.opened()
 	return err
 }
 
-// log is the lane's logger, else the runtime's.
+// log returns the lane's or runtime's logger, else the default one.
 func (t *Transport) log() *slog.Logger { return cmp.Or(t.logger, slog.Default()) }
 
-// inbox is the name whose number the wakeups of an environment's queue have.
+// inbox is the name in the file of an environment's queue.
 func inbox(environment runlane.Environment, queue runlane.QueueName) string {
-	return environment.Name() + ":" + string(queue) // no environment's name has a colon
+	return environment.Name() + ":" + string(queue) // names of environments have no colon
 }
 
-// Queues is nil: any queue can be used.
+// Queues returns nil: any queue can be used.
 func (*Transport) Queues() []runlane.QueueName { return nil }
 
-// Close ends every Receive. It does not wait for handlers: Receive does.
+// Close ends every Receive. It does not wait for handlers; Receive does.
 func (t *Transport) Close(context.Context) error {
 	t.closing.Do(func() { close(t.closed) })
 	t.mu.Lock()
@@ -129,7 +127,7 @@ func (t *Transport) isClosed() bool {
 	}
 }
 
-// PublishWakeups puts wakeups into their queues, where receivers find them at once.
+// PublishWakeups puts wakeups into their queues at once.
 func (t *Transport) PublishWakeups(ctx context.Context, c *lane.PublishCommand) ([]lane.PublishOutcome, error) {
 	sent := make([]sending, len(c.Attempts))
 	for i := range c.Attempts {
@@ -140,15 +138,15 @@ func (t *Transport) PublishWakeups(ctx context.Context, c *lane.PublishCommand) 
 	return t.send(ctx, sent)
 }
 
-// sending is a wakeup on its way into the file, with its group, "" for none; queues without an order have no groups.
+// sending is a wakeup to write. group is "" for none, and ignored in queues without order.
 type sending struct {
 	lane.DelayedWakeup
 
 	group   string
-	longest time.Duration // what the delay may be; 0: it may have none
+	longest time.Duration // longest allowed delay; 0: none is allowed
 }
 
-// MaxDelay is the same for every queue, but 0 for ordered ones: a delayed wakeup would be in no group.
+// MaxDelay is the same for every queue, but 0 for ordered ones: a delayed wakeup has no group.
 func (t *Transport) MaxDelay(queue runlane.QueueName) time.Duration {
 	if t.Ordered(queue) {
 		return 0
@@ -156,8 +154,8 @@ func (t *Transport) MaxDelay(queue runlane.QueueName) time.Duration {
 	return maxDelay
 }
 
-// SendWakeups keeps wakeups for their delays, then puts them into their queues. A delay that is too long, and any
-// wakeup of an ordered queue, fails for good.
+// SendWakeups puts wakeups into their queues after their delays. A delay that is too long and any wakeup of an ordered
+// queue fail permanently.
 func (t *Transport) SendWakeups(ctx context.Context, wakeups []lane.DelayedWakeup) ([]lane.PublishOutcome, error) {
 	sent := make([]sending, len(wakeups))
 	for i := range wakeups {
@@ -209,7 +207,7 @@ func (t *Transport) send(ctx context.Context, wakeups []sending) ([]lane.Publish
 	return outcomes, nil
 }
 
-// unsent says in the transport's words that the file could not be written.
+// unsent converts a storage error into one of the transport.
 func unsent(err error) error {
 	if runlane.CodeOf(err) != runlane.ErrStorageUnavailable {
 		return err
@@ -221,7 +219,7 @@ func unsent(err error) error {
 	}
 }
 
-// put writes a wakeup. One that is due at once goes to an idle worker of this process, if there is one.
+// put writes a wakeup. If it is due at once and a worker of this process is idle, the worker gets it directly.
 func (t *Transport) put(tx *tx, w *sending, body []byte) error {
 	queue, err := t.storage.names.made(tx.Tx, inbox(w.Environment, w.Queue))
 	if err != nil {
@@ -260,8 +258,8 @@ func (t *Transport) put(tx *tx, w *sending, body []byte) error {
 	return err
 }
 
-// nextTake names one taking of a wakeup. A process may change what it took only while that is the last one. Numbers of
-// wakeups come again, those of takes do not.
+// nextTake returns a random number for one taking of a wakeup. A process may change a wakeup only while it has the
+// last take. Row numbers are reused, takes are not.
 func nextTake() int64 { return handedBack + 1 + rand.Int64N(math.MaxInt64-handedBack) } // no secret
 
 func insert(tx *tx, queue, visible int64, now time.Time, taken int64, group string, body []byte) (n int64, err error) {
@@ -269,7 +267,7 @@ func insert(tx *tx, queue, visible int64, now time.Time, taken int64, group stri
 		VALUES(?, ?, ?, ?, 0, ?, nullif(?, ''))`, queue, visible, now.UnixMilli(), taken, body, group)
 }
 
-// Depth counts wakeups that wait, and those that handlers have or have refused and get again.
+// Depth counts waiting wakeups as visible; handed out and refused ones as in flight.
 func (t *Transport) Depth(ctx context.Context, name runlane.QueueName) (visible, inFlight int, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return 0, 0, err

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// rowsAtOnce is how many rows a walk reads ahead, of a list at most; of many lists it begins with fewer.
+	// rowsAtOnce is the most rows of a list that a walk reads ahead. With many lists it starts with fewer.
 	rowsAtOnce  = 64
 	rowsAtFirst = 4
 )
 
-// list is an index of runs by an instant, ties by id: a column of a kind, what rows have to be, with the values from ?6
-// on, and where they are read from, if not from the runs alone.
+// list is an index of runs by a time, then by ID: the time's column, a condition with values from ?6 on, and the
+// tables to read from, if not runs alone.
 type list struct {
 	column, where, from string
 	values              []any
@@ -27,13 +27,13 @@ func deliveriesOf(kind embedded.DeliveryKind) list {
 	return list{column: "delivery_at", where: fmt.Sprint("delivery = ", int64(kind))}
 }
 
-// runsOf are the lists of runs by kind.
+// runsOf returns the lists of runs by kind.
 func (s *Storage) runsOf(c *file.Conn, env int64, by choice, kinds ...record.Kind) ([]list, error) {
 	by.value = ofKinds(kinds...)
 	return s.listsOf(c, env, byKind, &by)
 }
 
-// listsOf are those of an index that has groups.
+// listsOf returns the chosen lists of an index with groups.
 func (s *Storage) listsOf(c *file.Conn, env int64, column string, by *choice) ([]list, error) {
 	found, err := s.choose(c, env, column, by)
 	lists := make([]list, 0, len(found))
@@ -47,7 +47,7 @@ func inGroup(column string, l listed) list {
 	return list{column: "at", where: column + " = ?6 + 0 AND grp = ?7 + 0", values: []any{l.value, l.group}}
 }
 
-// olderOf are the rows of some kinds that older programs made, which are in no other list.
+// olderOf returns the lists of rows from older programs, which are in no other list.
 func olderOf(kinds ...record.Kind) []list {
 	lists := make([]list, 0, len(kinds))
 	for _, kind := range kinds {
@@ -56,7 +56,7 @@ func olderOf(kinds ...record.Kind) []list {
 	return lists
 }
 
-// runsWith are the lists by kind of the runs with a value in a column that has an index.
+// runsWith returns the lists, by kind, of runs with a value in an indexed column.
 func runsWith(column, value string, kinds ...record.Kind) []list {
 	lists := make([]list, 0, len(kinds))
 	for _, kind := range kinds {
@@ -67,7 +67,7 @@ func runsWith(column, value string, kinds ...record.Kind) []list {
 	return lists
 }
 
-// undelivered are queued runs that no delivery is certain to bring to a worker.
+// undelivered lists queued runs that may never get a wakeup.
 var undelivered = list{column: "undelivered_at", where: "undelivered_at IS NOT NULL"}
 
 // item is a run at its place in a list.
@@ -77,20 +77,20 @@ type item struct {
 	at embedded.Millis
 }
 
-// walk goes through several lists of one environment at once, in one order.
+// walk merges several lists of one environment in order.
 type walk struct {
 	c           *file.Conn
 	env         int64
 	environment runlane.Environment
 	descending  bool
-	until       embedded.Millis // of ascending ones: nothing is read behind it
+	until       embedded.Millis // the last time to read when ascending
 	sources     []source
 }
 
-// source is one list: what was read ahead, and where to go on.
+// source is one list: the rows read ahead and where to continue.
 type source struct {
 	text  string
-	rows  int64 // to read ahead the next time
+	rows  int64 // to read next
 	bound []any
 	ahead []item
 	at    embedded.Millis
@@ -98,10 +98,10 @@ type source struct {
 	ended bool
 }
 
-// beforeAll is the place before every row.
+// beforeAll is before every row.
 const beforeAll embedded.Millis = -1 << 62
 
-// newWalk goes upwards from the first row behind after, or downwards from the last row before it; nil means all.
+// newWalk walks up from the first row after the position, or down from the last row before it; nil means all rows.
 func newWalk(
 	c *file.Conn, env int64, environment runlane.Environment, after *embedded.Position, until embedded.Millis,
 	descending bool, lists ...list,
@@ -115,7 +115,7 @@ func newWalk(
 	if after != nil {
 		from = *after
 	}
-	for _, l := range lists { // sums of numbers keep SQLite from planning the query again for each of them
+	for _, l := range lists { // the sums keep SQLite from planning the query again for each value
 		w.sources = append(w.sources, source{
 			text: fmt.Sprintf(`SELECT n, queue, id, %[1]s, record FROM %[5]s
 				WHERE env = ?1 AND %[2]s AND (%[1]s, id) %[3]s (?2 + 0, ?3 || '') AND %[1]s <= ?4 + 0
@@ -158,7 +158,7 @@ func (w *walk) fill(s *source) error {
 	return err
 }
 
-// next returns the next row, or ok false at the end.
+// next returns the next row, ok = false at the end.
 func (w *walk) next() (next item, ok bool, err error) {
 	if w.env == 0 {
 		return item{}, false, nil
@@ -188,7 +188,7 @@ func (w *walk) before(a, b item) bool {
 	return order < 0 && !w.descending || order > 0 && w.descending
 }
 
-// Place is where a page of a part of a list ends that has the item last.
+// Place returns the item's position for cursors.
 func (i item) Place(part byte) embedded.Position {
 	return embedded.Position{Part: part, At: i.at, ID: string(i.Run.ID)}
 }

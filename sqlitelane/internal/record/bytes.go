@@ -5,10 +5,10 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Place says where the bytes of a payload or an output are, and in which form. It is stored.
+// Place is where and how the bytes of a payload or output are stored. The numbers are stored.
 type Place int64
 
-// The places of bytes.
+// Places of bytes.
 const (
 	Nowhere    Place = 0
 	Inline     Place = 1 // in the record
@@ -19,28 +19,28 @@ const (
 
 func (p Place) inline() bool { return p == Inline || p == InlineZstd }
 
-// Apart reports bytes in a separate row.
+// Apart reports whether the bytes are in a separate row.
 func (p Place) Apart() bool { return p == Apart || p == ApartZstd }
 
 const (
-	// mostInline is what a record has room for: each commit of the run writes these bytes again.
+	// mostInline is the most bytes in a record, which each commit of the run rewrites.
 	mostInline = 1 << 10
-	// leastCompressed is where compression begins to be worth its time.
+	// leastCompressed is the size from which compression pays.
 	leastCompressed = 512
-	// mostOpened bounds the expanded size of stored bytes: four times the largest payload. Without it, a few kilobytes
-	// could take all memory of the reader.
+	// mostOpened bounds decompression at four times the largest payload. Otherwise a few kilobytes could fill the
+	// reader's memory.
 	mostOpened = 16 << 20
 )
 
-// zstd's coders are safe for concurrent EncodeAll and DecodeAll. They are made at once, since they have channels: one
-// that is made in a test's bubble of virtual time is of no use outside.
+// The coders are safe for concurrent EncodeAll and DecodeAll. They have channels, so they are created here: a coder
+// created in a test's synctest bubble is unusable outside.
 var (
 	encoder = func() *zstd.Encoder {
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(2))
 		if err != nil {
-			panic(err) // the options are constant
+			panic(err) // the options are valid
 		}
-		e.EncodeAll([]byte{0}, nil) // which makes the channel
+		e.EncodeAll([]byte{0}, nil) // creates the channel
 		return e
 	}()
 	decoder = func() *zstd.Decoder {
@@ -52,8 +52,8 @@ var (
 	}()
 )
 
-// Shelve says where bytes belong, and what to store there. What does not become smaller, as what a codec made, is
-// stored as it is.
+// Shelve decides where bytes belong and returns what to store. Incompressible bytes, such as those of a codec, stay
+// unchanged.
 func Shelve(b []byte) (Place, []byte) {
 	if b == nil {
 		return Nowhere, nil
@@ -75,7 +75,7 @@ func Shelve(b []byte) (Place, []byte) {
 	return plain, stored
 }
 
-// Open restores bytes that Shelve placed.
+// Open is the inverse of Shelve.
 func Open(p Place, b []byte) ([]byte, error) {
 	switch p {
 	case Nowhere:

@@ -8,10 +8,10 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Delivery is one row of the outbox. Its claims are named by texts.
+// Delivery is one outbox row. Claim tokens are strings.
 type Delivery = embedded.Delivery[string]
 
-// outboxStatuses are stored as their places in this list. It only grows at its end.
+// outboxStatuses are stored by index. Only append.
 var outboxStatuses = []lane.OutboxStatus{
 	lane.OutboxPending, lane.OutboxClaimed, lane.OutboxPublished, lane.OutboxFailed, lane.OutboxDeadLettered, embedded.Withdrawn,
 }

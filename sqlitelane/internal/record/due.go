@@ -8,37 +8,37 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Places are where the indexes of the file hold a run. Kind 0 or an absent instant is nowhere.
+// Places are the run's places in the file's indexes. Kind 0 or an absent time is none.
 type Places struct {
-	// Kind says in which list the run is, and At its place there.
+	// Kind is the run's list and At its place there.
 	Kind Kind
 	At   embedded.Millis
-	// Delivery is the list of outbox rows that has the live one, and DeliveryAt its place there.
+	// Delivery is the list of the live outbox row and DeliveryAt its place there.
 	Delivery   embedded.DeliveryKind
 	DeliveryAt embedded.Millis
-	// Undelivered is from when a queued run that no delivery brings to a worker needs a slot or another delivery.
+	// Undelivered is from when a queued run that may never get a wakeup needs a slot or another delivery.
 	Undelivered embedded.Millis
-	// Wants is from when the run wants a slot, where its queue ever had a limit.
+	// Wants is from when the run wants a slot, if its queue was ever limited.
 	Wants embedded.Millis
-	// Rest is what a run of kind Waiting does meanwhile, see [Rest]; 0 for any other run.
+	// Rest is the status and wait of a run of kind Waiting, see [Rest]; 0 for other runs.
 	Rest int64
 }
 
-// Kind is a list of runs in the order of one instant.
+// Kind is a list of runs ordered by a time.
 type Kind int64
 
 // The lists of runs. The numbers are stored.
 const (
-	Queued     Kind = 1 // by when it may be taken
-	Waiting    Kind = 2 // scheduled, retrying, released: by when it is due
+	Queued     Kind = 1 // by when they are runnable
+	Waiting    Kind = 2 // scheduled, retrying, released: by when they are due
 	Leased     Kind = 3 // by the end of the lease
 	Cancelling Kind = 4 // cancellation requested: by the end of the lease
-	Succeeded  Kind = 5 // the finished ones by when they ended
+	Succeeded  Kind = 5 // finished runs by when they ended
 	Failed     Kind = 6
 	Cancelled  Kind = 7
 )
 
-// The parts of a rest. The numbers of both are stored: a status is its place plus 1, and a kind of wait its bit.
+// The parts of a rest. Both are stored: a status as its index plus 1, a wait as its bit. Only append.
 var (
 	resting = []runlane.Status{runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased}
 	waits   = []runlane.WaitingFor{
@@ -47,9 +47,9 @@ var (
 	}
 )
 
-const restShift = 32 // what is below are the bits of the wait
+const restShift = 32 // the wait's bits are below
 
-// Rest says in which status a run of kind Waiting is, and for what it waits. It is 0 for any other run.
+// Rest encodes the status of a run of kind Waiting and its wait. It is 0 for other runs.
 func Rest(status runlane.Status, waiting *runlane.Waiting) int64 {
 	rest := int64(slices.Index(resting, status)+1) << restShift
 	for bit, kind := range waits {
@@ -60,24 +60,24 @@ func Rest(status runlane.Status, waiting *runlane.Waiting) int64 {
 	return rest
 }
 
-// RestIs reports a rest of one of the statuses, nil for any, with the kind of wait, "" for any.
+// RestIs reports whether the rest has one of the statuses, nil for any, and the wait, "" for any.
 func RestIs(rest int64, statuses []runlane.Status, waiting runlane.WaitingFor) bool {
 	bit := slices.Index(waits, waiting)
 	return (waiting == "" || bit >= 0 && rest>>bit&1 == 1) && (len(statuses) == 0 ||
 		slices.ContainsFunc(statuses, func(s runlane.Status) bool { return rest>>restShift == Rest(s, nil)>>restShift }))
 }
 
-// Active are the lists of active runs that are not of kind Waiting, by status.
+// Active maps other active statuses than those of kind Waiting to their lists.
 var Active = map[runlane.Status]Kind{
 	runlane.StatusQueued: Queued, runlane.StatusRunning: Leased, runlane.StatusCancellationRequested: Cancelling,
 }
 
-// Finished are the lists of finished runs by status.
+// Finished maps terminal statuses to their lists.
 var Finished = map[runlane.Status]Kind{
 	runlane.StatusSucceeded: Succeeded, runlane.StatusFailed: Failed, runlane.StatusCancelled: Cancelled,
 }
 
-// FinishedAs are the lists of some statuses.
+// FinishedAs returns the lists of terminal statuses.
 func FinishedAs(statuses []runlane.Status) (kinds []Kind) {
 	for _, status := range statuses {
 		kinds = append(kinds, Finished[status])
@@ -85,7 +85,7 @@ func FinishedAs(statuses []runlane.Status) (kinds []Kind) {
 	return kinds
 }
 
-// Places says where the run belongs. limited tells that its queue ever had a limit.
+// Places returns the run's places. limited reports that its queue was ever limited.
 func (r *Record) Places(limited bool) Places {
 	s := r.State()
 	p := Places{
@@ -117,7 +117,7 @@ func (r *Record) kind() Kind {
 	}
 }
 
-// State is what the judgements and the indexes look at.
+// State returns the state that commands are judged by.
 func (r *Record) State() embedded.State {
 	p := &r.Run
 	return embedded.State{
@@ -134,30 +134,30 @@ func (r *Record) State() embedded.State {
 	}
 }
 
-// Live is the only row that can be due, see [embedded.Outbox.Live].
+// Live is [embedded.Outbox.Live].
 func (r *Record) Live() *Delivery {
 	return r.Outbox.Live(&embedded.State{Status: r.Run.Status})
 }
 
-// WantsSlot is from when on the run wants a slot, see [embedded.Outbox.WantsSlot].
+// WantsSlot is [embedded.Outbox.WantsSlot].
 func (r *Record) WantsSlot() (since embedded.Millis, ok bool) {
 	s := r.State()
 	return r.Outbox.WantsSlot(&s)
 }
 
-// Retains reports whether the run still owns its idempotency key at now, see [embedded.State.Retains].
+// Retains is [embedded.State.Retains].
 func (r *Record) Retains(now embedded.Millis) bool {
 	s := r.State()
 	return s.Retains(r.Run.Retention, now)
 }
 
-// Underway reports whether a wakeup is on its way to the run, see [embedded.Outbox.Underway].
+// Underway is [embedded.Outbox.Underway].
 func (r *Record) Underway(now embedded.Millis, patience lane.Patience) bool {
 	s := r.State()
 	return r.Outbox.Underway(&s, r.Run.Queue, now, patience)
 }
 
-// Message is the row as callers get it.
+// Message returns a copy of the row for callers.
 func (r *Record) Message(d *Delivery) lane.OutboxMessage {
 	p := &r.Run
 	return d.Message(lane.RunKey{Environment: p.Environment, RunID: p.ID}, p.Queue, p.ConcurrencyKey, p.TraceCarrier,

@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go/internal/embedded"
 )
 
-// eventTypes are stored as their places in this list; one that is not in it as text. It only grows at its end.
+// eventTypes are stored by index, other types as text. Only append.
 var eventTypes = []runlane.EventType{
 	runlane.EventCreated, runlane.EventDeliveryRequested, runlane.EventLeaseClaimed, runlane.EventLeaseHeartbeat,
 	runlane.EventStarted, runlane.EventSucceeded, runlane.EventFailed, runlane.EventRetryScheduled,
@@ -35,8 +35,8 @@ const (
 	fieldEventWait // JSON
 )
 
-// AppendEvent adds an event to others. What run.created says stays on the run unchanged, except the instant
-// from which it may run first, so only that instant is written. base is the instant of the run's creation.
+// AppendEvent appends an encoded event. Of run.created it writes only RunAt: the run keeps the other fields unchanged.
+// base is the run's creation time.
 func AppendEvent(events []byte, e *runlane.Event, base embedded.Millis) ([]byte, error) {
 	w := writer{b: make([]byte, 0, 96)}
 	if n := slices.Index(eventTypes, e.Type()); n >= 0 {
@@ -46,7 +46,7 @@ func AppendEvent(events []byte, e *runlane.Event, base embedded.Millis) ([]byte,
 	}
 	w.instant(fieldEventAt, base, embedded.At(e.OccurredAt))
 	if e.Actor != runlane.SystemActor {
-		w.bytes(fieldEventActorType, []byte(e.Actor.Type)) // also an empty one
+		w.bytes(fieldEventActorType, []byte(e.Actor.Type)) // even if empty
 		w.text(fieldEventActorID, e.Actor.ID)
 	}
 	w.texts(fieldEventMeta, e.Meta)
@@ -97,8 +97,8 @@ type stored struct {
 	wait                                 *runlane.Waiting
 }
 
-// Events decodes the events of a run that begin with the sequence first. run has the payload and the output that go
-// with them.
+// Events decodes consecutive events of a run, starting at sequence first. run has the payload and output of the
+// events.
 func Events(run *runlane.Run, b []byte, first int64) ([]runlane.EventRecord, error) {
 	base := embedded.At(run.CreatedAt)
 	var records []runlane.EventRecord
@@ -174,7 +174,7 @@ func decodeEvent(b []byte, base embedded.Millis) (*stored, error) {
 	}
 }
 
-// content is the body of the event.
+// content returns the event's body.
 func (s *stored) content(run *runlane.Run) (runlane.EventBody, error) {
 	lease := runlane.Lease{Token: s.token, WorkerID: s.worker, ExpiresAt: s.expires.Time()}
 	switch s.kind {

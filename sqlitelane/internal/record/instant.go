@@ -2,7 +2,7 @@ package record
 
 import "github.com/runlane/runlane-go/internal/embedded"
 
-// instant writes a distance from base, plus one where it is not negative: 0 is left out and means Absent.
+// instant writes the distance from base, plus one if not negative. It omits Absent, so 0 is never written.
 func (w *writer) instant(field int, base, m embedded.Millis) {
 	switch distance := int64(m - base); {
 	case m == embedded.Absent:
@@ -13,7 +13,7 @@ func (w *writer) instant(field int, base, m embedded.Millis) {
 	}
 }
 
-// instantFrom is the inverse for a field that is there.
+// instantFrom is the inverse for a present field.
 func instantFrom(base embedded.Millis, n int64) embedded.Millis {
 	if n > 0 {
 		n--

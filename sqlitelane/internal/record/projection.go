@@ -7,7 +7,7 @@ import (
 	"github.com/runlane/runlane-go/internal/embedded"
 )
 
-// projection reads a field of a run, and reports whether it knew it.
+// projection reads a field of a run. It returns false for an unknown field.
 func projection(p *runlane.Run, f field, base embedded.Millis, in *reader) bool {
 	switch f.number {
 	case fieldSequence:

@@ -1,5 +1,5 @@
-// Package record is a run as the file keeps it: its projection, where its deliveries stand, and its latest events,
-// in few bytes. It also knows what these say about when the run is due, and does no I/O.
+// Package record encodes a run for the file: its projection, outbox state and latest events, in few bytes. It also
+// derives the run's places in the file's indexes. It does no I/O.
 package record
 
 import (
@@ -12,28 +12,27 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Record is a run at rest. Environment and id are those of its row, in whose key they stand.
+// Record is a run as stored. Its row has environment and ID.
 type Record struct {
-	// Run is the projection. Payload and Output are set only where they are Inline.
+	// Run is the projection. Payload and Output are set only if Inline.
 	Run runlane.Run
-	// Payload and Output say where the bytes are.
+	// Payload and Output are the places of the bytes.
 	Payload, Output Place
-	// PayloadSum tells whether a caller's payload is the stored one, which may be compressed, or stand apart.
+	// PayloadSum is compared with the checksum of a caller's payload: the stored one may be compressed or apart.
 	PayloadSum int64
-	// Outbox is what it keeps about its wakeups.
 	embedded.Outbox[string]
-	// Events are the latest ones, encoded, from the sequence First on. Those before are in chunks.
+	// Events are the latest events, encoded, from sequence First on. Earlier ones are in chunks.
 	Events []byte
 	First  int64
-	// Chunks counts the pieces of history that were moved out.
+	// Chunks counts the history's chunks.
 	Chunks int64
-	// Calls says that the run has called others.
+	// Calls reports that the run has called others.
 	Calls bool
 
-	unknown []byte // fields of newer programs
+	unknown []byte // fields from newer programs
 }
 
-// The fields of a record. A number is never used for another meaning.
+// The fields of a record. Never reuse a number.
 const (
 	fieldCreatedAt = iota + 1
 	fieldStatus
@@ -90,22 +89,22 @@ const (
 	fieldSourceDepth
 )
 
-// statuses are stored as their places in this list, plus 1. It only grows at its end. One that is not in it is kept as
-// text, and found by no index: a test wants all in it.
+// statuses are stored as index plus 1. Only append. A status not listed is stored as text and found by no index; a
+// test requires all.
 var statuses = []runlane.Status{
 	runlane.StatusQueued, runlane.StatusScheduled, runlane.StatusRunning, runlane.StatusCancellationRequested,
 	runlane.StatusRetrying, runlane.StatusReleased,
 	runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled,
 }
 
-// StatusNumber is how a status is stored, also in the index of the file.
+// StatusNumber returns a status as stored in records and indexes.
 func StatusNumber(s runlane.Status) int64 { return int64(slices.Index(statuses, s) + 1) }
 
-// tells is added to the status of a run that calls or was called: a program that knows no calls, and whose commit of
-// its end would tell no one, refuses it.
+// tells is added to the status of a run that calls or was called. A program that knows no calls refuses this number:
+// its commit of the run's end would notify nobody.
 const tells = 64
 
-// status is how the run's status is stored.
+// status returns the run's status as stored.
 func (r *Record) status() int64 {
 	n := StatusNumber(r.Run.Status)
 	if n > 0 && (r.Calls || lane.Tells(r.Run.Source.Type)) {
@@ -114,7 +113,7 @@ func (r *Record) status() int64 {
 	return n
 }
 
-// Encode appends the record's bytes.
+// Encode appends the encoded record.
 func (r *Record) Encode(to []byte) []byte {
 	p := &r.Run
 	base := embedded.At(p.CreatedAt)
@@ -191,12 +190,12 @@ func (w *writer) failure(f runlane.Failure) {
 	w.texts(fieldFailureMeta, f.Meta)
 }
 
-// Decode reads a record. The bytes are the record's from now on.
+// Decode decodes a record, which keeps b.
 func Decode(environment runlane.Environment, id runlane.RunID, b []byte) (*Record, error) {
 	r := &Record{Outbox: embedded.Outbox[string]{FirstPublished: embedded.Absent}}
 	p := &r.Run
 	p.Environment, p.ID = environment, id
-	base := embedded.Millis(0) // which is not written
+	base := embedded.Millis(0) // 0 is not written
 	p.CreatedAt = base.Time()
 	in := reader{b: b}
 	for {
@@ -205,7 +204,7 @@ func Decode(environment runlane.Environment, id runlane.RunID, b []byte) (*Recor
 			break
 		}
 		switch f.number {
-		case fieldCreatedAt: // comes first: the others are distances from it
+		case fieldCreatedAt: // first, because other times are relative to it
 			base = embedded.Millis(f.n)
 			p.CreatedAt = base.Time()
 		case fieldStatus:
@@ -228,7 +227,7 @@ func Decode(environment runlane.Environment, id runlane.RunID, b []byte) (*Recor
 		case fieldFirstPublished:
 			r.FirstPublished = instantFrom(base, f.n)
 		case fieldWokenKind:
-			r.Woken.Kind = embedded.WaitKind(f.n) // a few values
+			r.Woken.Kind = embedded.WaitKind(f.n)
 		case fieldWokenDue:
 			r.Woken.Due = instantFrom(base, f.n)
 		case fieldEvents:

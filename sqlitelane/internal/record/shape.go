@@ -9,8 +9,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// shapes are the fields of what is stored field by field. A program may be built with a newer version of the main
-// module, which has another field: it would be lost without a word.
+// shapes lists the fields of types stored field by field. A program built with a newer main module may have another
+// field, which would be lost silently.
 var shapes = map[reflect.Type]string{
 	reflect.TypeFor[runlane.Run](): "ID Environment TaskID Queue Status EventSequence Counters Payload Output Sealed " +
 		"RunAt StartedAt FinishedAt DispatchedAt DispatchExpiresAt Waiting Failure Lease ConcurrencyKey " +
@@ -36,7 +36,7 @@ var shapes = map[reflect.Type]string{
 	reflect.TypeFor[lane.Wakeup]():               "RunKey Queue RequestedAt TraceCarrier",
 }
 
-// Fits reports runlane.ErrConfigurationInvalid where this version of the lane would lose a field of the main module's.
+// Fits returns runlane.ErrConfigurationInvalid if this version of the lane would lose a field of the main module.
 var Fits = sync.OnceValue(func() error { return fits(shapes) })
 
 func fits(shapes map[reflect.Type]string) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// storedWakeup is a wakeup on its way, as JSON: a newer program's additions are passed over.
+// storedWakeup is a wakeup as JSON. Fields from newer programs are ignored.
 type storedWakeup struct {
 	Environment runlane.Environment `json:"e"`
 	Run         runlane.RunID       `json:"r"`
@@ -16,16 +16,16 @@ type storedWakeup struct {
 	Trace       map[string]string   `json:"c,omitzero"`
 }
 
-// EncodeWakeup is a wakeup as it is stored.
+// EncodeWakeup encodes a wakeup for the file.
 func EncodeWakeup(w *lane.Wakeup) []byte {
 	b, err := json.Marshal(storedWakeup{w.Environment, w.RunID, w.RequestedAt.UnixMilli(), w.TraceCarrier})
 	if err != nil {
-		panic(err) // of texts and a number there is none
+		panic(err) // strings and a number always marshal
 	}
 	return b
 }
 
-// DecodeWakeup is the inverse.
+// DecodeWakeup is the inverse of EncodeWakeup.
 func DecodeWakeup(queue runlane.QueueName, b []byte) (lane.Wakeup, error) {
 	var s storedWakeup
 	if err := json.Unmarshal(b, &s); err != nil {

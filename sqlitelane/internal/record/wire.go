@@ -10,16 +10,16 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// What is stored is a list of fields, each a number and a value. A reader passes over the numbers that it does not
-// know, and a record that is written again keeps them: a newer program's additions survive an older one.
+// A record is a list of fields, each a number and a value. Readers skip unknown numbers, and writing a record again
+// keeps them, so fields from newer programs survive older ones.
 //
-// The number stands above the lowest bit, which says what follows: 0 a whole number, 1 bytes with their length.
+// The lowest bit of the encoded number is the type of the value: 0 is an integer, 1 is bytes with a length.
 
 type writer struct{ b []byte }
 
 func (w *writer) number(field int, n int64) {
 	if n != 0 {
-		w.b = binary.AppendUvarint(w.b, uint64(field)<<1) // fields are small
+		w.b = binary.AppendUvarint(w.b, uint64(field)<<1)
 		w.b = binary.AppendVarint(w.b, n)
 	}
 }
@@ -30,10 +30,10 @@ func (w *writer) flag(field int, is bool) {
 	}
 }
 
-// bytes writes an empty value, too: only nil is left out.
+// bytes omits nil, but not an empty value.
 func (w *writer) bytes(field int, b []byte) {
 	if b != nil {
-		w.b = binary.AppendUvarint(w.b, uint64(field)<<1|1) // fields are small
+		w.b = binary.AppendUvarint(w.b, uint64(field)<<1|1)
 		w.b = binary.AppendUvarint(w.b, uint64(len(b)))
 		w.b = append(w.b, b...)
 	}
@@ -41,25 +41,25 @@ func (w *writer) bytes(field int, b []byte) {
 
 func (w *writer) text(field int, s string) {
 	if s != "" {
-		w.b = binary.AppendUvarint(w.b, uint64(field)<<1|1) // fields are small
+		w.b = binary.AppendUvarint(w.b, uint64(field)<<1|1)
 		w.b = binary.AppendUvarint(w.b, uint64(len(s)))
 		w.b = append(w.b, s...)
 	}
 }
 
-// json writes a wait, which few runs have.
+// json writes a wait. Few runs have one.
 func (w *writer) json(field int, wait *runlane.Waiting) {
 	if wait == nil {
 		return
 	}
 	data, err := json.Marshal(wait)
 	if err != nil {
-		panic(err) // of texts, numbers and instants, all of which encode
+		panic(err) // it always marshals
 	}
 	w.bytes(field, data)
 }
 
-// texts tells an empty map from none.
+// texts distinguishes nil from an empty map.
 func (w *writer) texts(field int, m map[string]string) {
 	if m == nil {
 		return
@@ -77,7 +77,7 @@ func (w *writer) piece(s string) {
 	w.b = append(w.b, s...)
 }
 
-// nested writes fields into a field.
+// nested writes fields as the value of a field.
 func (w *writer) nested(field int, fill func(*writer)) {
 	var in writer
 	fill(&in)
@@ -89,28 +89,28 @@ func (w *writer) nested(field int, fill func(*writer)) {
 
 var errCut = errors.New("a stored record is cut off, or no record")
 
-// reader goes through the fields of a record.
+// reader iterates over the fields of a record.
 type reader struct {
 	b   []byte
 	err error
 }
 
-// field is one of a record: n or bytes, by what it is.
+// field has n or bytes, depending on its type.
 type field struct {
 	number int
 	n      int64
 	bytes  []byte
-	raw    []byte // as it is stored
+	raw    []byte // encoded
 }
 
-// next returns the next field; ok is false at the end, or after an error.
+// next returns the next field, ok = false at the end or after an error.
 func (r *reader) next() (f field, ok bool) {
 	if r.err != nil || len(r.b) == 0 {
 		return field{}, false
 	}
 	before := r.b
 	head := r.unsigned()
-	f.number = int(head >> 1) // compared with what is known only
+	f.number = int(head >> 1) // only compared with known numbers
 	if head&1 == 0 {
 		n, size := binary.Varint(r.b)
 		if size <= 0 {
@@ -138,7 +138,7 @@ func (r *reader) unsigned() uint64 {
 	return n
 }
 
-// piece is never nil.
+// piece never returns nil.
 func (r *reader) piece() []byte {
 	size := r.unsigned()
 	if r.err != nil || size > uint64(len(r.b)) {
