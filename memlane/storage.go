@@ -78,7 +78,7 @@ type environment struct {
 	partitions map[partitionKey]*partition
 }
 
-// find returns the environment, nil if nothing was written to it.
+// find returns the environment, nil before the first write to it.
 func (s *Storage) find(name runlane.Environment) *environment { return s.environments[name.Name()] }
 
 // open returns the environment. It is created if missing.

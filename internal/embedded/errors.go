@@ -60,12 +60,12 @@ func LeaseLost(id runlane.RunID) error {
 	return Conflict(runlane.ConflictLeaseOwnership, id, "the lease no longer belongs to this worker")
 }
 
-// IdempotencyOwned is the conflict of a new run whose idempotency key has an owner.
+// IdempotencyOwned is the conflict of a new run with the owner of its idempotency key.
 func IdempotencyOwned(owner runlane.RunID) error {
 	return Conflict(runlane.ConflictIdempotencyKey, owner, "another run owns the idempotency key")
 }
 
-// SingletonOwned is the conflict of a new run whose singleton key has an owner.
+// SingletonOwned is the conflict of a new run with the owner of its singleton key.
 func SingletonOwned(owner runlane.RunID) error {
 	return Conflict(runlane.ConflictSingletonKey, owner, "another active run owns the singleton key")
 }

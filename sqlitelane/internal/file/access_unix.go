@@ -8,28 +8,28 @@ import (
 	"syscall"
 )
 
-// mayWrite asks the system without opening the file: closing it again would end the locks of this process on it.
+// mayWrite asks the system without opening the file: closing a descriptor drops this process's locks on the file.
 func mayWrite(path string) bool {
 	const write = 2
 	return syscall.Access(path, write) == nil
 }
 
-// mayRead asks in the same way.
+// mayRead is like mayWrite.
 func mayRead(path string) bool {
 	const read = 4
 	return syscall.Access(path, read) == nil
 }
 
-// links is how many names a file has.
+// links returns the number of the file's hard links.
 func links(info os.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
-		return uint64(s.Nlink) // it has another type elsewhere
+		return uint64(s.Nlink) // other systems use another type
 	}
 	return 1
 }
 
-// lockWhole takes all locks that SQLite takes on a file: it fails while any process has the file open, and until the
-// file is closed no other can open it.
+// lockWhole takes all of SQLite's locks on a file. It fails while any process has the file open, and keeps others from
+// opening it until f is closed.
 func lockWhole(f *os.File) error {
 	const pending, reserved, shared = 1, 1, 510 // bytes, in this order
 	return syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &syscall.Flock_t{
@@ -37,7 +37,7 @@ func lockWhole(f *os.File) error {
 	})
 }
 
-// keepOwner gives f the owner and the group that info has, or the group alone, where this process may.
+// keepOwner gives f the owner and group of info, else only the group, as far as this process may.
 func keepOwner(f *os.File, info os.FileInfo) {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if ok && f.Chown(int(s.Uid), int(s.Gid)) != nil {

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// bell is rung by every process that uses the file: it sets the file's time, which the system tells to all that watch.
-// An idle process costs nothing until then.
+// bell notifies every process that uses the file: ringing sets the file's time, and inotify reports it to the
+// watchers. Idle processes use no CPU until then.
 type bell struct {
 	events *os.File
 	room   [4096]byte
@@ -21,17 +21,17 @@ func newBell(path string) (*bell, error) {
 		_ = syscall.Close(fd)
 		return nil, err
 	}
-	return &bell{events: os.NewFile(uintptr(fd), "inotify")}, nil // it is not negative
+	return &bell{events: os.NewFile(uintptr(fd), "inotify")}, nil // not negative
 }
 
-// ring tells the watchers. The time is that of the system's clock: any user who may write the file may set that, and
-// its owner alone any other.
+// ring notifies the watchers. It sets the system clock's time: any user who may write the file may set that, but only
+// the owner any other.
 func ring(path string) error {
 	now := syscall.Timespec{Nsec: 1<<30 - 1} // UTIME_NOW
 	return syscall.UtimesNano(path, []syscall.Timespec{now, now})
 }
 
-// wait returns when the bell rang since the last call, or with an error after close.
+// wait returns when the bell has rung since the last call, or with an error after close.
 func (b *bell) wait() error {
 	_, err := b.events.Read(b.room[:])
 	return err

@@ -4,7 +4,7 @@ package file
 
 import "errors"
 
-// bell exists on Linux alone; elsewhere idle processes look at the file often.
+// bell exists only on Linux. Elsewhere idle processes poll the file.
 type bell struct{}
 
 func newBell(string) (*bell, error) { return nil, errors.ErrUnsupported }

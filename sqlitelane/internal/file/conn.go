@@ -10,21 +10,21 @@ import (
 	"modernc.org/sqlite"
 )
 
-// Conn is one connection to the file, with its prepared statements. One goroutine at a time may use it.
+// Conn is a connection to the file with its prepared statements, for one goroutine at a time.
 //
-// It stands on the driver and not on database/sql: who may use a connection is decided here anyway, and the statements
-// of a commit cost half as much.
+// It uses the driver without database/sql: this package assigns the connections itself, and a commit's statements cost
+// half as much.
 type Conn struct {
 	raw        driver.Conn
 	statements map[string]driver.Stmt
 	arguments  []driver.NamedValue
-	within     context.Context // of Within alone; nil otherwise
+	within     context.Context // during Within, else nil
 }
 
-// mostStatements bounds the statements that are kept: a few have lists of queues in their text.
+// mostStatements bounds the cached statements: the text of a few contains a list of queues.
 const mostStatements = 256
 
-// connect opens the file at path by the virtual file system vfs, "" for the usual one.
+// connect opens the file with a virtual file system, "" for the default.
 func connect(path, vfs string) (*Conn, error) {
 	if vfs == "" {
 		return connectTo(path, "")
@@ -32,7 +32,7 @@ func connect(path, vfs string) (*Conn, error) {
 	return connectTo(path, url.Values{"vfs": {vfs}}.Encode())
 }
 
-// connectTo opens the file with parameters of SQLite's.
+// connectTo opens the file with SQLite's URI parameters.
 func connectTo(path, parameters string) (*Conn, error) {
 	name := url.URL{Scheme: "file", Path: path, RawQuery: parameters}
 	raw, err := (&sqlite.Driver{}).Open(name.String())
@@ -42,7 +42,7 @@ func connectTo(path, parameters string) (*Conn, error) {
 	return &Conn{raw: raw, statements: map[string]driver.Stmt{}}, nil
 }
 
-// close also frees the statements.
+// close also closes the statements.
 func (c *Conn) close() error {
 	var faults []error
 	for _, s := range c.statements {
@@ -52,7 +52,7 @@ func (c *Conn) close() error {
 	return errors.Join(append(faults, c.raw.Close())...)
 }
 
-// prepare returns the statement of a text, and its arguments in the driver's form.
+// prepare returns a cached statement and its arguments for the driver.
 func (c *Conn) prepare(text string, arguments []any) (driver.Stmt, []driver.NamedValue, error) {
 	s := c.statements[text]
 	if s == nil {
@@ -78,8 +78,8 @@ func (c *Conn) prepare(text string, arguments []any) (driver.Stmt, []driver.Name
 	return s, c.arguments, nil
 }
 
-// Within lets the statements of do end with the context. Statements outside are short, and bound by none: to watch a
-// context costs more than they do.
+// Within cancels the statements of do with the context. Other statements are short and ignore contexts: watching one
+// costs more than the statement.
 func (c *Conn) Within(ctx context.Context, do func() error) error {
 	c.within = ctx
 	defer func() { c.within = nil }()
@@ -97,7 +97,7 @@ func (c *Conn) context() context.Context {
 	return context.Background()
 }
 
-// Exec carries a statement out. Arguments are int64, string, []byte or nil.
+// Exec executes a statement. Arguments are int64, string, []byte or nil.
 func (c *Conn) Exec(text string, arguments ...any) (driver.Result, error) {
 	s, bound, err := c.prepare(text, arguments)
 	if err != nil {
@@ -106,8 +106,8 @@ func (c *Conn) Exec(text string, arguments ...any) (driver.Result, error) {
 	return s.(driver.StmtExecContext).ExecContext(c.context(), bound)
 }
 
-// Each calls row with each row of a query until it returns false. The row is only valid during the call, its texts and
-// bytes for ever. No other query of the same text may be made meanwhile.
+// Each calls row for each row of a query until it returns false. The slice is valid only during the call, its strings
+// and bytes forever. Meanwhile no other query may have the same text.
 func (c *Conn) Each(text string, row func([]driver.Value) (more bool, err error), arguments ...any) (err error) {
 	s, bound, err := c.prepare(text, arguments)
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *Conn) Each(text string, row func([]driver.Value) (more bool, err error)
 	}
 }
 
-// One returns the first row of a query, nil when there is none.
+// One returns a query's first row, or nil.
 func (c *Conn) One(text string, arguments ...any) (found []driver.Value, err error) {
 	err = c.Each(text, func(row []driver.Value) (bool, error) {
 		found = row
@@ -140,8 +140,8 @@ func (c *Conn) One(text string, arguments ...any) (found []driver.Value, err err
 	return found, err
 }
 
-// Version is another number after each commit that the connection makes or sees when it begins a transaction, -1 with
-// an error. PRAGMA data_version leaves its own commits out, and is a query.
+// Version changes with each commit that the connection makes, or sees when it begins a transaction. It is -1 on error.
+// PRAGMA data_version ignores own commits and is a query.
 func (c *Conn) Version() (int64, error) {
 	version, err := c.raw.(sqlite.FileControl).FileControlDataVersion("main")
 	if err != nil {
@@ -150,7 +150,7 @@ func (c *Conn) Version() (int64, error) {
 	return int64(version), nil
 }
 
-// Number is the number that a query returns, 0 when it returns none.
+// Number returns the number in a query's first row, or 0.
 func (c *Conn) Number(text string, arguments ...any) (int64, error) {
 	row, err := c.One(text, arguments...)
 	if err != nil || row == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// kind is the primary result code of SQLite behind an error, 0 when there is none.
+// kind returns SQLite's primary result code, or 0.
 func kind(err error) int {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code() & 0xff
@@ -18,19 +18,19 @@ func kind(err error) int {
 	return 0
 }
 
-// Busy reports that another process holds the lock.
+// Busy reports whether another process holds the lock.
 func Busy(err error) bool {
 	return kind(err) == sqlite3.SQLITE_BUSY || kind(err) == sqlite3.SQLITE_LOCKED
 }
 
-// The parts of Meta that tell how a write ended.
+// The outcome of a write in Meta.
 const (
 	outcome      = "outcome"
 	notCommitted = "not committed"
 	unknown      = "unknown"
 )
 
-// failure is an error of SQLite as callers get it. An error of this project is returned as it is.
+// failure converts an error of SQLite for callers. An error of this project stays unchanged.
 func failure(err error, path, result string) error {
 	if err == nil {
 		return nil
@@ -63,7 +63,7 @@ func failure(err error, path, result string) error {
 	return e
 }
 
-// Full is the error of a full disk that has no room for what is written to path, nil for any other error.
+// Full converts the error of a full disk under path. Other errors give nil.
 func Full(err error, path string) error {
 	if !noRoom(err) {
 		return nil
@@ -71,7 +71,7 @@ func Full(err error, path string) error {
 	return failure(err, path, notCommitted)
 }
 
-// unusable is an error of opening the file: the program cannot start before a person does something.
+// unusable is an error of opening the file that a person has to fix.
 func unusable(cause error, hint, format string, args ...any) error {
 	return &runlane.Error{
 		Code:    runlane.ErrConfigurationInvalid,
@@ -81,7 +81,7 @@ func unusable(cause error, hint, format string, args ...any) error {
 	}
 }
 
-// opening turns an error of SQLite while the file is opened into one of configuration, except where trying again helps.
+// opening converts an error of SQLite during opening into a configuration error, unless a retry may help.
 func opening(err error, path string) error {
 	e, ok := errors.AsType[*runlane.Error](failure(err, path, ""))
 	if !ok || Busy(err) || e.Code != runlane.ErrStorageUnavailable || noRoom(err) {
@@ -102,18 +102,17 @@ func closed(path string) error {
 	}
 }
 
-// full reports that there was no room for a page: the last page of a commit is what makes it one, so nothing was
-// committed.
+// full reports that a page had no room. A commit needs its last page, so none was made.
 func full(err error) bool { return kind(err) == sqlite3.SQLITE_FULL }
 
-// noRoom also has what all processes of the file share: the first to open it needs 32 KB for that, and a long log more.
-// A commit that found none for it may be in the log.
+// noRoom is full, or no room for the shared memory: 32 KB for the first process, more for a long log. In the second
+// case the commit may be in the log.
 func noRoom(err error) bool {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	return full(err) || ok && e.Code() == sqlite3.SQLITE_IOERR_SHMSIZE
 }
 
-// abandoned is the error of a command that was in one batch with another that panicked.
+// abandoned is the error of a command when another one of its batch panicked.
 func abandoned(path string) error {
 	return &runlane.Error{
 		Code:      runlane.ErrStorageUnavailable,

@@ -1,5 +1,5 @@
-// Package file is the SQLite file: it opens and judges it, reads by several connections, and writes by one, as many
-// commands in a commit as wait for it. It knows nothing of runs.
+// Package file opens and checks the SQLite file, reads it over several connections, and writes it over one, which
+// commits all waiting commands together. It knows no runs.
 package file
 
 import (
@@ -17,32 +17,30 @@ import (
 type Options struct {
 	// Path of the file.
 	Path string
-	// Schema makes the tables.
+	// Schema creates the tables.
 	Schema Schema
-	// Application and Format are numbers in the file's head: whose file it is, and in which form it is kept.
+	// Application and Format in the file's header: its owner and its format.
 	Application, Format int64
-	// Relaxed leaves it to the system when a commit reaches the disk.
+	// Relaxed lets the system decide when a commit reaches the disk.
 	Relaxed bool
-	// Readers is how many reads may be made at once.
+	// Readers is the number of concurrent reads.
 	Readers int
-	// VFS is the name of SQLite's virtual file system, "" for the usual one: tests lose power with another.
+	// VFS is a virtual file system of SQLite, "" for the default. Tests use one that loses power.
 	VFS string
-	// Network names the network file system that holds a folder; nil asks the system.
+	// Network returns the name of the network file system that holds a folder, or "". nil asks the system.
 	Network func(folder string) string
-	// Host is the kernel that this process is of; nil asks the system.
+	// Host returns this process's kernel. nil asks the system.
 	Host func() Host
-	// Deaf processes are not told by the system that the file was written, and look every second: a test whose time is
-	// virtual cannot wait for the system.
+	// Deaf processes do not wait for the system's notifications but look every second. Tests with virtual time need
+	// this.
 	Deaf bool
-	// Effect is called with each command before it waits for its batch, by the goroutine that gives it; what it returns
-	// is called when the command is durable and no caller knows yet. For tests that let the process die in between; may
-	// be nil.
+	// Effect is called with each command before it waits for its batch, in the caller's goroutine. Its result is
+	// called when the command is durable and before a caller knows. Tests crash the process in between. May be nil.
 	Effect func() (durable func())
-	// Synced is called when the file's folder was synced, for the same tests; may be nil.
+	// Synced is called after the folder was synced, for the same tests. May be nil.
 	Synced func()
-	// Step is called before each step of [Replace], and when [Open] has opened the file and has no lock of it yet, with
-	// the name of what comes. What it returns is how the step ends. For tests that let the process die there, the step
-	// fail or another process be faster; may be nil.
+	// Step is called with a name before each step of [Replace], and when [Open] has opened the file but not locked it.
+	// Its error fails the step. Tests crash the process or let another one overtake it. May be nil.
 	Step func(name string) error
 }
 
@@ -53,19 +51,19 @@ func (o *Options) step(name string) error {
 	return o.Step(name)
 }
 
-// Schema is what a file of a format has.
+// Schema describes the contents of a format.
 type Schema struct {
-	// Tables makes those of an empty file, statement by statement.
+	// Tables are the statements for an empty file.
 	Tables []string
-	// Additions come after them, and into a file of the same format that an older program made, which passes over them.
+	// Additions follow, also in existing files of the same format. Older programs ignore them.
 	Additions []Addition
 }
 
-// Addition is what a version added within a format.
+// Addition is a later addition to a format.
 type Addition struct {
-	// Name is that of a table or an index that Statements make; a file that has none of the name lacks all of them.
+	// Name of a table or index that Statements create. If it is missing, all of them are.
 	Name string
-	// Statements make it.
+	// Statements create it.
 	Statements []string
 }
 
@@ -83,12 +81,12 @@ type File struct {
 	done    chan struct{} // closed by Close
 	closing sync.Once
 
-	readOnly bool // then there is no writer, no looker and no claim
-	seen     seen // by readOnlyChanged
+	readOnly bool // without writer, looker and claim
+	seen     seen // for readOnlyChanged
 }
 
-// Open opens the file, and makes it where there is none. What is wrong with it is runlane.ErrConfigurationInvalid. One
-// that this user may only read is opened for that: see [File.ReadOnly].
+// Open opens the file and creates it if missing. An unusable file is runlane.ErrConfigurationInvalid. A file that this
+// user may only read is opened read-only, see [File.ReadOnly].
 func Open(o *Options) (*File, error) {
 	path, err := filepath.Abs(o.Path)
 	if err != nil {
@@ -113,7 +111,7 @@ func Open(o *Options) (*File, error) {
 	return f, err
 }
 
-// openClaimed opens a file that this kernel has.
+// openClaimed opens a file that this kernel has claimed.
 func openClaimed(path string, claimed *claim, o *Options) (f *File, err error) {
 	first, where, err := connectWriter(path, o)
 	if err != nil {
@@ -141,7 +139,7 @@ func openClaimed(path string, claimed *claim, o *Options) (f *File, err error) {
 	if err := where.findLog(); err != nil {
 		return nil, errors.Join(moved(err, path), f.closeReaders(), first.close())
 	}
-	if err := claimed.judge(); err != nil { // two kernels may have found no claim at once
+	if err := claimed.judge(); err != nil { // two kernels may have found no claim at the same time
 		return nil, errors.Join(err, f.closeReaders(), first.close())
 	}
 	claimed.watch()
@@ -150,7 +148,7 @@ func openClaimed(path string, claimed *claim, o *Options) (f *File, err error) {
 	return f, nil
 }
 
-// resolved follows symbolic links: SQLite keeps the log beside their target.
+// resolved follows symbolic links: SQLite puts the log next to their target.
 func resolved(path string) string {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		return target
@@ -159,26 +157,26 @@ func resolved(path string) string {
 	if err != nil {
 		return path
 	}
-	if !filepath.IsAbs(target) { // of a file that is not there yet
+	if !filepath.IsAbs(target) { // the target does not exist yet
 		target = filepath.Join(filepath.Dir(path), target)
 	}
 	return target
 }
 
-// mounts is where Linux lists what is mounted where.
+// mounts is Linux's list of mounts.
 const mounts = "/proc/self/mountinfo"
 
-// unescaped is a path as mounts writes it.
+// unescaped decodes a path in mounts.
 var unescaped = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
-// mounted reports a file that is a mount point itself, as a container has it that was given the file alone.
+// mounted reports whether the file is a mount point, as in a container that was given only this file.
 func mounted(path string) bool {
 	list, err := os.ReadFile(mounts)
 	absolute, absoluteErr := filepath.Abs(path)
 	return err == nil && absoluteErr == nil && lists(string(list), absolute)
 }
 
-// lists reports that a list of mounts has a path from the root.
+// lists reports whether a list of mounts contains the absolute path.
 func lists(mounts, path string) bool {
 	for line := range strings.Lines(mounts) {
 		if fields := strings.Fields(line); len(fields) > 4 && unescaped.Replace(fields[4]) == path {
@@ -188,8 +186,8 @@ func lists(mounts, path string) bool {
 	return false
 }
 
-// judgePlace refuses what cannot hold the file: locks and shared memory do not work over a network. readOnly says that
-// this user may read what is there and not write it.
+// judgePlace refuses an unsuitable place: locks and shared memory do not work over a network. readOnly reports that
+// this user may read the file but not write it.
 func judgePlace(path string, o *Options) (readOnly bool, err error) {
 	folder := filepath.Dir(path)
 	info, err := os.Stat(folder)
@@ -209,7 +207,7 @@ func judgePlace(path string, o *Options) (readOnly bool, err error) {
 		if readOnly && !mayRead(path) {
 			return false, unusable(nil, readOnlyHint, "%s cannot be read or written", path)
 		}
-		// The log is found beside the file, by its name: two names have two logs, and each takes the other's commits.
+		// SQLite names the log after the file: a file with two names gets two logs, and commits in either are lost.
 		if links(info) > 1 {
 			return false, unusable(nil, "leave the file one name: remove the hard link",
 				"%s has another name, and processes that use the other one would lose commits", path)
@@ -233,8 +231,7 @@ func judgePlace(path string, o *Options) (readOnly bool, err error) {
 	return readOnly, nil
 }
 
-// Read lends a connection for one read: what it shows is one state of the file, at least as new as every commit that
-// returned before.
+// Read lends a connection for one read. It sees one state of the file, with all commits that returned before.
 func (f *File) Read(ctx context.Context, read func(*Conn) error) error {
 	if f.readOnly {
 		return f.readOnlyRead(ctx, read)
@@ -256,7 +253,7 @@ func (f *File) Read(ctx context.Context, read func(*Conn) error) error {
 	return failure(read(c), f.path, "")
 }
 
-// cancelled is the error of a call whose context ended before anything was done.
+// cancelled is the error of a call whose context ended before it did anything.
 func cancelled(ctx context.Context) error {
 	return &runlane.Error{
 		Code:      runlane.ErrOperationCancelled,
@@ -267,7 +264,7 @@ func cancelled(ctx context.Context) error {
 	}
 }
 
-// Close waits for commits under way and closes every connection. The last one to close the file empties its log.
+// Close waits for commits under way and closes all connections. The last process to close the file empties its log.
 func (f *File) Close() (err error) {
 	f.closing.Do(func() {
 		close(f.done)
@@ -282,7 +279,7 @@ func (f *File) Close() (err error) {
 	return err
 }
 
-// Changed reports whether the file was written since the last call. It costs a few microseconds.
+// Changed reports whether the file was written since the last call. It takes a few microseconds.
 func (f *File) Changed() (bool, error) {
 	if f.readOnly {
 		return f.readOnlyChanged()
@@ -310,7 +307,7 @@ func (f *File) closeReaders() error {
 		select {
 		case c := <-f.readers:
 			faults = append(faults, c.close())
-		default: // opening failed before it was made
+		default: // opening failed before all were made
 		}
 	}
 	return errors.Join(faults...)

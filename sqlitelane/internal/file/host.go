@@ -14,35 +14,35 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Processes share SQLite's locks and memory only where they share a kernel. So a small file beside the file, the claim,
-// names the kernel that has it, by an identity that it has from start to shutdown. Who finds another one's name asks:
-// it puts its own name there as a question and waits. A process that has the file open looks each second, and answers
-// by putting the old name back. Where none answers, as after a loss of power, the asking kernel has the file.
+// Processes share SQLite's locks and memory only within one kernel. So a small file next to the file, the claim, names
+// the kernel that has it by an ID valid from boot to shutdown. A process of another kernel asks: it writes its own
+// name as a question and waits. Processes that have the file open look every second and answer by restoring the old
+// name. Without an answer, as after a loss of power, the asking kernel gets the file.
 //
-// The claim is read by opening it anew each time, and replaced by renaming: both reach the server of a network's file
-// system. It is not synced: what a loss of power takes is the claim of a kernel that has ended.
+// The claim is opened for each read and replaced by renaming: both reach the server of a network file system. It is
+// not synced: a loss of power only loses the claim of a kernel that has ended.
 
 const (
-	// ClaimEnding is what the claim's name has behind that of the file.
+	// ClaimEnding is the suffix of the claim's name.
 	ClaimEnding = "-host"
 	// claimLook is how often a process that has the file open reads the claim.
 	claimLook = time.Second
-	// claimPatience is how long who asks waits for an answer, and claimPause how often it looks.
+	// claimPatience is how long a question waits for its answer, and claimPause how often it looks.
 	claimPatience = 5 * time.Second
 	claimPause    = 50 * time.Millisecond
 )
 
 // Host is a running kernel.
 type Host struct {
-	// ID is its own, and another one after each start. "" means that it is not known: then nothing is claimed.
+	// ID changes with each boot. "" is unknown: then there is no claim.
 	ID string
-	// Name is for people.
+	// Name is for humans.
 	Name string
 }
 
-// record is what the claim has: a line each.
+// record is the content of the claim, one field per line.
 type record struct {
-	verb string // has or asks; "" where there is no claim
+	verb string // has or asks; "" if there is no claim
 	Host
 }
 
@@ -51,20 +51,20 @@ const (
 	asks = "asks"
 )
 
-// claim is this process's part in the claim of its kernel. nil claims nothing.
+// claim is this process's part in its kernel's claim. nil claims nothing.
 type claim struct {
 	path  string // of the file
 	host  Host
-	fresh bool // made here
+	fresh bool // this process created it
 
 	mu     sync.Mutex
-	looked time.Time // when the claim was last read, by the wall clock: it goes on while the machine sleeps
-	lost   error     // once another kernel has the file
+	looked time.Time // wall clock of the last read, which continues while the machine sleeps
+	lost   error     // set once another kernel has the file
 	stop   chan struct{}
 	ended  chan struct{}
 }
 
-// takeClaim claims the file for this kernel, and refuses one that another has.
+// takeClaim claims the file for this kernel. It refuses a file that another kernel has.
 func takeClaim(path string, o *Options) (*claim, error) {
 	hostOf := o.Host
 	if hostOf == nil {
@@ -72,7 +72,7 @@ func takeClaim(path string, o *Options) (*claim, error) {
 	}
 	host := hostOf()
 	if o.VFS != "" || host.ID == "" {
-		return nil, nil // its methods do nothing then
+		return nil, nil // a nil claim does nothing
 	}
 	c := &claim{path: path, host: host}
 	found, err := c.read()
@@ -81,7 +81,7 @@ func takeClaim(path string, o *Options) (*claim, error) {
 		return nil, unusable(err, "let this user read and write it", "%s cannot be read", path+ClaimEnding)
 	case found.verb == "":
 		c.fresh = true
-		_ = c.write(has) // where there is no room, opening the file says so
+		_ = c.write(has) // on a full disk, opening the file reports it
 	case found.verb == asks || found.ID != host.ID:
 		err = c.ask(found)
 	}
@@ -91,8 +91,8 @@ func takeClaim(path string, o *Options) (*claim, error) {
 	return c, nil
 }
 
-// ask waits for the answer of those that have the file open. Another process of this kernel may ask already, or may
-// have died of it: its question is this one's, too.
+// ask waits for an answer. Another process of this kernel may be asking already, or have died asking: its question
+// counts as this one's.
 func (c *claim) ask(found record) error {
 	asked, deadline := false, time.Time{}
 	for ; ; time.Sleep(claimPause) {
@@ -138,7 +138,7 @@ func (c *claim) unwritable(cause error) error {
 		"the file", "%s names another host, and cannot be replaced", c.path+ClaimEnding)
 }
 
-// read reads the claim. What is torn is none.
+// read reads the claim. A torn claim counts as none.
 func (c *claim) read() (record, error) {
 	text, err := os.ReadFile(c.path + ClaimEnding)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -154,7 +154,7 @@ func (c *claim) read() (record, error) {
 	return record{lines[0], Host{ID: lines[1], Name: lines[2]}}, nil
 }
 
-// write replaces the claim in one step. Like the mark it has the mode and the owner of the file.
+// write replaces the claim in one step. It has the mode and owner of the file.
 func (c *claim) write(verb string) error {
 	draft := c.path + ClaimEnding + "." + rand.Text()[:12]
 	f, err := os.OpenFile(draft, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -175,7 +175,7 @@ func (c *claim) write(verb string) error {
 	return nil
 }
 
-// watch answers those who ask, until the claim ends.
+// watch answers questions until the claim ends.
 func (c *claim) watch() {
 	if c == nil {
 		return
@@ -196,8 +196,8 @@ func (c *claim) watch() {
 	}()
 }
 
-// judge reads the claim where that was last done a second ago, and refuses once another kernel has the file: nothing
-// may be written then until the file is opened again.
+// judge reads the claim at most once a second. It refuses once another kernel has the file: then this process must not
+// write until it opens the file again.
 func (c *claim) judge() error {
 	if c == nil {
 		return nil
@@ -210,7 +210,7 @@ func (c *claim) judge() error {
 	}
 	found, err := c.read()
 	if err != nil {
-		return nil // it is not known, and the next look may know more
+		return nil // unknown; the next look may succeed
 	}
 	c.looked = now
 	switch {
@@ -225,12 +225,12 @@ func (c *claim) judge() error {
 			Meta: map[string]string{outcome: notCommitted},
 		}
 	default:
-		_ = c.write(has) // where that fails, the next look tries again
+		_ = c.write(has) // the next look tries again
 	}
 	return c.lost
 }
 
-// give ends the claim. The last process of the kernel to close the file removes it: then there is no log any more.
+// give ends the claim. The kernel's last process to close the file removes it, because the log is gone.
 func (c *claim) give(opened bool) {
 	if c == nil {
 		return
@@ -244,6 +244,6 @@ func (c *claim) give(opened bool) {
 		return
 	}
 	if _, err := os.Stat(c.path + logEnding); !opened && c.fresh || errors.Is(err, fs.ErrNotExist) {
-		_ = os.Remove(c.path + ClaimEnding) // another host waits five seconds where it stays
+		_ = os.Remove(c.path + ClaimEnding) // if it stays, another host waits five seconds
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// systemHost is this machine since it was started.
+// systemHost identifies this machine since its last boot.
 func systemHost() Host {
 	id, err := syscall.Sysctl("kern.bootsessionuuid")
 	if err != nil {
@@ -13,7 +13,7 @@ func systemHost() Host {
 	}
 	name, err := os.Hostname()
 	if err != nil {
-		name = "" // which is for people alone
+		name = "" // only for humans
 	}
 	return Host{ID: id, Name: name}
 }

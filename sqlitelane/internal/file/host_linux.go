@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// bootID has a random name of the running kernel, which containers have, too.
+// bootID is a random ID of the running kernel, visible in containers too.
 const bootID = "/proc/sys/kernel/random/boot_id"
 
-// systemHost is this machine since it was started. Some containers (LXC, systemd-nspawn) have another name mounted over
-// the kernel's: that says nothing, as they share the kernel with others.
+// systemHost identifies this machine since its last boot. Some containers (LXC, systemd-nspawn) mount another ID over
+// the kernel's. Such an ID is useless, because they share the kernel.
 func systemHost() Host {
 	list, err := os.ReadFile(mounts)
 	if err != nil || lists(string(list), bootID) {
@@ -21,7 +21,7 @@ func systemHost() Host {
 	}
 	name, err := os.Hostname()
 	if err != nil {
-		name = "" // which is for people alone
+		name = "" // only for humans
 	}
 	return Host{ID: strings.TrimSpace(string(id)), Name: name}
 }

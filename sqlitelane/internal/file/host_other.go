@@ -2,5 +2,5 @@
 
 package file
 
-// systemHost knows no name of the running system here.
+// systemHost cannot identify the running system here.
 func systemHost() Host { return Host{} }

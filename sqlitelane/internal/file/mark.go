@@ -11,28 +11,28 @@ import (
 	"time"
 )
 
-// SQLite carries a log that lies beside a file into that file, whichever file it was written for: where a copy was put
-// in the file's place, its pages and those of the log would be mixed. So the file has an epoch, a random name that
-// changes whenever the file is opened without a log, and the mark beside it, a small file, says which
-// epochs the log may lie on. A log on another epoch is refused before SQLite reads it.
+// SQLite carries any log next to a file into it, even if it was written for another file. If a copy replaced the file,
+// pages of both would be mixed. So the file has an epoch, a random name that changes whenever the file is opened
+// without a log. The mark, a small file next to it, names the epochs that the log may lie on. A log on another epoch
+// is refused before SQLite reads it.
 
 const (
-	// MarkEnding is what the mark's name has behind that of the file.
+	// MarkEnding is the suffix of the mark's name.
 	MarkEnding = "-mark"
 	logEnding  = "-wal"
-	// logHead is the size of a log without a commit.
+	// logHead is the size of a log without commits.
 	logHead = 32
-	// markTries, markPause apart, are how often the epoch and the mark are compared while another process changes them.
+	// markTries is how often epoch and mark are compared, markPause apart, while another process changes them.
 	markTries = 5
 	markPause = 10 * time.Millisecond
 )
 
-// epochs is the table that has the file's epoch.
+// epochs is the table with the file's epoch.
 var epochs = Addition{Name: "epoch", Statements: []string{`CREATE TABLE epoch(name TEXT NOT NULL) STRICT`}}
 
 const selectEpoch = "SELECT name FROM epoch"
 
-// judgeLog refuses a log that was not written for this file. What cannot be read is not judged: there may be no mark.
+// judgeLog refuses the log of another file. It accepts a log that it cannot judge: there may be no mark.
 func judgeLog(path string, o *Options) error {
 	if o.VFS != "" {
 		return nil // its files are elsewhere
@@ -58,8 +58,8 @@ func hasLog(path string) bool {
 	return err == nil && info.Size() > logHead
 }
 
-// epochBeneath is the epoch in the file itself, without its log: "" where it has none. It is not known where the pages
-// that lead to it cannot be read, as while another process carries the log into the file.
+// epochBeneath returns the epoch in the file without its log, "" for none. known is false if its pages cannot be read,
+// as while another process carries the log into the file.
 func epochBeneath(path string) (epoch string, known bool) {
 	c, err := connectTo(path, "mode=ro&immutable=1")
 	if err != nil {
@@ -83,7 +83,7 @@ func epochOf(c *Conn) (string, error) {
 	return epoch, nil
 }
 
-// readMark is the epochs that the log may lie on, nil where there is no mark. Each ends its line.
+// readMark returns the epochs, one per line, that the log may lie on; nil if there is no mark.
 func readMark(path string) (allowed []string) {
 	text, err := os.ReadFile(path + MarkEnding)
 	if err != nil {
@@ -95,8 +95,8 @@ func readMark(path string) (allowed []string) {
 	return allowed
 }
 
-// writeMark replaces the mark, durably, and in one step. It has the mode of the file, and its owner where this process
-// may: who may write the one has to write the other.
+// writeMark replaces the mark durably in one step. It has the mode of the file and, if this process may set it, the
+// owner: whoever may write the file has to write the mark.
 func writeMark(path string, allowed ...string) (err error) {
 	slices.Sort(allowed)
 	draft := path + MarkEnding + "." + rand.Text()[:12]
@@ -118,8 +118,8 @@ func writeMark(path string, allowed ...string) (err error) {
 	return syncFolder(filepath.Dir(path), &Options{})
 }
 
-// mark gives the file an epoch where it is opened without a log, and ends what a process left half done. Where another
-// process writes just now, or there is no room, it leaves that to the next one: the mark still says what is true.
+// mark starts an epoch if the file has no log, and completes what a process left half done. If another process writes
+// now or there is no room, the next one does it: the existing mark stays true.
 func mark(c *Conn, path string, o *Options) error {
 	if o.VFS != "" {
 		return nil
@@ -135,20 +135,20 @@ func mark(c *Conn, path string, o *Options) error {
 	return err
 }
 
-// marked reports whether the mark names the file's epoch alone, and that has a log.
+// marked reports whether the mark names only the file's epoch and the file has a log.
 func marked(c *Conn, path string) (epoch string, steady bool, err error) {
 	epoch, err = epochOf(c)
 	return epoch, epoch != "" && hasLog(path) && slices.Equal(readMark(path), []string{epoch}), err
 }
 
-// renew begins an epoch, or ends its beginning. Until the file itself has it the mark names both.
+// renew starts an epoch or completes its start. The mark names both epochs until the file itself has the new one.
 func renew(c *Conn, path, epoch string) error {
 	if err := locked(c, func() (err error) {
 		if epoch, err = epochOf(c); err != nil {
 			return err
 		}
 		if epoch != "" && hasLog(path) && slices.Contains(readMark(path), epoch) {
-			return nil // another process began it
+			return nil // another process did it
 		}
 		next, allowed := rand.Text(), []string{epoch}
 		if beneath, known := epochBeneath(path); known {
@@ -179,7 +179,7 @@ func renew(c *Conn, path, epoch string) error {
 	})
 }
 
-// locked calls do in a transaction that has the file's lock.
+// locked calls do in a transaction that holds the file's lock.
 func locked(c *Conn, do func() error) error {
 	if _, err := c.Exec("BEGIN IMMEDIATE"); err != nil {
 		return err
@@ -189,7 +189,7 @@ func locked(c *Conn, do func() error) error {
 		_, err = c.Exec("COMMIT")
 	}
 	if err != nil {
-		_, _ = c.Exec("ROLLBACK") // which fails where SQLite has done so already
+		_, _ = c.Exec("ROLLBACK") // fails if SQLite has rolled back
 	}
 	return err
 }

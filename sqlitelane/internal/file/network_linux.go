@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// networks are the file systems of Linux that another machine serves, by their numbers in statfs(2).
+// networks are Linux's network file systems by their numbers in statfs(2).
 var networks = map[uint32]string{
 	0x6969:     "NFS",
 	0xff534d42: "CIFS",
@@ -14,7 +14,7 @@ var networks = map[uint32]string{
 	0x517b:     "SMB",
 	0x01021997: "9P",
 	0x00c36400: "Ceph",
-	0x0bd00bd0: "Lustre", // its name
+	0x0bd00bd0: "Lustre", // the file system's name
 	0x47504653: "GPFS",
 	0x5346414f: "AFS",
 	0x73757245: "Coda",
@@ -22,10 +22,10 @@ var networks = map[uint32]string{
 	0x01161970: "GFS2",
 }
 
-// fuse is the number of every file system that a program serves, some of them from other machines.
+// fuse is the number of all file systems served by programs. Some are remote.
 const fuse = 0x65735546
 
-// local are those of them that are a disk of this machine.
+// local are the types of FUSE on a local disk.
 var local = map[string]bool{
 	"fuse": true, "fuseblk": true, "fuse.ntfs-3g": true, "fuse.exfat": true, "fuse.bindfs": true,
 	"fuse.fuse-overlayfs": true,
@@ -33,13 +33,13 @@ var local = map[string]bool{
 	"fuse.osxfs": true,
 }
 
-// networkOfSystem names the network file system that holds a folder, "" for a disk of this machine.
+// networkOfSystem returns the name of the network file system that holds the folder, "" for a local disk.
 func networkOfSystem(folder string) string {
 	var s syscall.Statfs_t
 	if syscall.Statfs(folder, &s) != nil {
 		return ""
 	}
-	kind := uint32(s.Type) // the numbers have 32 bits
+	kind := uint32(s.Type) // 32-bit numbers
 	if kind != fuse {
 		return networks[kind]
 	}
@@ -53,8 +53,8 @@ func networkOfSystem(folder string) string {
 	return ""
 }
 
-// typeOf is the type of the file system that holds a folder, by the list of mounts: that of the longest mount point
-// above it, the last one where several are mounted over each other.
+// typeOf returns the type of the file system that holds the folder: that of the longest mount point above it, the last
+// one if several are mounted over each other.
 func typeOf(folder, list string) (name string) {
 	longest := -1
 	for line := range strings.Lines(list) {

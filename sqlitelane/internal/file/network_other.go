@@ -2,5 +2,5 @@
 
 package file
 
-// networkOfSystem knows only Linux: elsewhere a network file system is not recognized.
+// networkOfSystem recognizes network file systems only on Linux.
 func networkOfSystem(string) string { return "" }

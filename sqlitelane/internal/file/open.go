@@ -13,25 +13,24 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/gather"
 )
 
-// oldest is the first version of SQLite that cannot damage a file which several connections write (its fault of
-// resetting the log was in 3.7.0 to 3.51.2).
+// oldest is the first version of SQLite that cannot damage a file with several writing connections (bug of resetting
+// the WAL in 3.7.0 to 3.51.2).
 var oldest = [3]int{3, 51, 3}
 
-// busyMillis is how long a reader waits for a lock, which it needs only while another process opens the file again
-// after a crash.
+// busyMillis is how long a reader waits for a lock. It needs one only while another process recovers the file after a
+// crash.
 const busyMillis = 5000
 
 const (
-	// longestLog is how many pages the log gets before they are carried into the file: 16 MB. That costs two syncs and
-	// scattered writes, and SQLite's index of the log finds a page of so many in one step.
+	// longestLog is the checkpoint size in pages: 16 MB. A checkpoint costs two syncs and scattered writes, and
+	// SQLite's index of the log finds a page among that many in one step.
 	longestLog = 4000
-	// longestUnsynced is the same where nothing but that syncs the log, and a loss of power takes back what it has.
+	// longestUnsynced is longestLog if only checkpoints sync the log: a loss of power loses its commits.
 	longestUnsynced = 1000
 )
 
-// connectWriter opens the file, judges it, and makes its tables where it is empty. Where another process does the same,
-// it waits: SQLite gives up at once when two of them begin to keep a log. Where the file was replaced meanwhile, it
-// opens what is there now.
+// connectWriter opens and checks the file, and creates its tables if it is empty. If another process does the same, it
+// waits: SQLite fails at once when two processes enable WAL. If the file was replaced meanwhile, it opens the new one.
 func connectWriter(path string, o *Options) (*Conn, place, error) {
 	for deadline, pause := time.Now().Add(lockPatience), time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		if err := makePrivate(path, o); err != nil {
@@ -59,7 +58,7 @@ func moved(cause error, path string) error {
 	return unusable(cause, "look who moves it", "%s was moved while it was opened", path)
 }
 
-// connectAt opens the file once, and says which one that is.
+// connectAt opens the file once and returns which file that was.
 func connectAt(path string, o *Options) (c *Conn, where place, err error) {
 	if where, err = placeOf(path, o); err != nil {
 		return nil, where, err
@@ -116,7 +115,7 @@ func prepareFile(c *Conn, where *place, o *Options) error {
 	if err := pragmas(c, synchronous, fmt.Sprint("wal_autocheckpoint=", checkpoint)); err != nil {
 		return err
 	}
-	if empty { // the form has to be chosen before the first table is made; to choose it again would be a write
+	if empty { // must precede the first table; setting it again would be a write
 		if err := pragmas(c, "auto_vacuum=INCREMENTAL"); err != nil {
 			return err
 		}
@@ -129,7 +128,7 @@ func prepareFile(c *Conn, where *place, o *Options) error {
 		return unusable(nil, "use a disk of this machine, and let this user write the folder",
 			"%s cannot keep a write-ahead log: its journal mode is %q", path, text)
 	}
-	if err := where.judgeOpened(); err != nil { // a file with a log stays locked while it is open
+	if err := where.judgeOpened(); err != nil { // a file with a WAL stays locked while it is open
 		return err
 	}
 	// macOS: fsync alone does not reach the disk.
@@ -140,7 +139,7 @@ func prepareFile(c *Conn, where *place, o *Options) error {
 	return makeTables(c, path, o)
 }
 
-// makeTables makes them, and what they lack, unless another process just did.
+// makeTables creates missing tables and additions, unless another process just did.
 func makeTables(c *Conn, path string, o *Options) error {
 	if whole, err := isWhole(c, o); err != nil || whole {
 		return err
@@ -162,7 +161,7 @@ func makeTables(c *Conn, path string, o *Options) error {
 	})
 }
 
-// isWhole reports whether the file has all tables of its format, with what was added.
+// isWhole reports whether the file has all tables and additions of its format.
 func isWhole(c *Conn, o *Options) (bool, error) {
 	format, err := c.Number("PRAGMA user_version")
 	if err != nil || format != o.Format {
@@ -176,10 +175,10 @@ func isWhole(c *Conn, o *Options) (bool, error) {
 	return true, nil
 }
 
-// additions are those of the schema, and the file's own.
+// additions returns the additions of the schema and of this package.
 func (o *Options) additions() []Addition { return append(slices.Clip(o.Schema.Additions), epochs) }
 
-// in reports whether the file has what was added.
+// in reports whether the file has the addition.
 func (a *Addition) in(c *Conn) (bool, error) {
 	n, err := c.Number("SELECT count(*) FROM sqlite_schema WHERE name = ?", a.Name)
 	return n > 0, err
@@ -208,9 +207,9 @@ func statements(c *Conn, texts []string) error {
 	return nil
 }
 
-// judgeOwner refuses a file that is not ours, or that a newer program wrote. An empty one becomes ours.
+// judgeOwner refuses another program's file and a newer format. It accepts an empty file.
 func judgeOwner(c *Conn, path string, o *Options) (empty bool, err error) {
-	// The tables first: another process makes them and the numbers in one transaction, perhaps just now.
+	// Tables first: another process may be creating them and the numbers in one transaction.
 	tables, err := c.Number("SELECT count(*) FROM sqlite_schema")
 	if err != nil {
 		return false, err
@@ -236,9 +235,8 @@ func judgeOwner(c *Conn, path string, o *Options) (empty bool, err error) {
 	}
 }
 
-// connectReader opens a connection for reads. It leaves it to each read to notice a damaged page: cell_size_check looks
-// at every cell of a page, whenever the page is read again because of a commit, which cost a fifth of a read in a large
-// file. The writer looks.
+// connectReader opens a connection for reads without cell_size_check. That checks all cells of a page each time the
+// page is read again after a commit, a fifth of a read's time in a large file. The writer checks.
 func connectReader(path string, o *Options) (*Conn, error) {
 	c, err := connect(path, o.VFS)
 	if err != nil {
@@ -261,7 +259,7 @@ func pragmas(c *Conn, settings ...string) error {
 	return nil
 }
 
-// atLeast compares a version of SQLite.
+// atLeast compares versions of SQLite.
 func atLeast(version string, least [3]int) bool {
 	parts := strings.Split(version, ".")
 	for i, want := range least {
@@ -276,8 +274,8 @@ func atLeast(version string, least [3]int) bool {
 	return true
 }
 
-// syncFolder makes it durable that the file is there, and that the journal of making its tables is not: SQLite removes
-// that without. A journal that came back with the power would take back everything since.
+// syncFolder makes two things durable: the file's name, and the removal of the journal that created its tables. SQLite
+// does not sync that removal; a journal that reappeared after a loss of power would roll back everything since.
 func syncFolder(folder string, o *Options) error {
 	if o.Synced != nil {
 		defer o.Synced()

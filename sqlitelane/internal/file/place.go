@@ -9,29 +9,29 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// place is where the file and its log were when they were opened. A file that is moved, replaced or removed under a
-// running program, or whose log is, is written by it where no other program looks: those would have another log.
+// place identifies the opened file and its log. If either is moved, replaced or removed under a running program, that
+// program writes where no other program looks: others get another log.
 type place struct {
 	path      string
 	file, log os.FileInfo // nil: not watched
-	held      *os.File    // until it is released
-	use       *use        // until it ends
+	held      *os.File    // until release
+	use       *use        // until use.end
 }
 
-// use is a file that this process has open, or replaces. The locks of a file are those of a process: they keep no part
-// of it from a file that another part uses, and end when it closes any descriptor of the file.
+// use is a file that this process has open or is replacing. File locks belong to the process: they do not separate its
+// parts, and closing any descriptor of the file drops them.
 type use struct {
 	file      os.FileInfo
 	replacing bool
 }
 
-// uses are those of this process.
+// uses are the uses of this process.
 var uses struct {
 	sync.Mutex
 	all map[*use]struct{}
 }
 
-// begin is false where this process replaces the file, or is to replace it and has it open.
+// begin returns false if one of the two uses replaces the file and both are of the same file.
 func (u *use) begin() bool {
 	uses.Lock()
 	defer uses.Unlock()
@@ -47,14 +47,14 @@ func (u *use) begin() bool {
 	return true
 }
 
-// end follows the close of every descriptor. A nil use has ended.
+// end must follow the close of every descriptor. It ignores nil.
 func (u *use) end() {
 	uses.Lock()
 	defer uses.Unlock()
 	delete(uses.all, u)
 }
 
-// placeOf is the place of a file that SQLite is about to open: until it is released no other file gets its number.
+// placeOf identifies the file that SQLite is about to open. Until release no other file gets its inode number.
 func placeOf(path string, o *Options) (p place, err error) {
 	p.path = path
 	if o.VFS != "" {
@@ -71,7 +71,7 @@ func placeOf(path string, o *Options) (p place, err error) {
 		return p, nil
 	}
 	p.release()
-	return p, errMoved // in a moment
+	return p, errMoved // it will be
 }
 
 func (p *place) release() {
@@ -81,11 +81,11 @@ func (p *place) release() {
 	}
 }
 
-// errMoved is the fault of opening a file that was replaced meanwhile.
+// errMoved: the file was replaced while it was being opened.
 var errMoved = errors.New("the file was replaced while it was opened")
 
-// judgeOpened finds out, under a lock that SQLite has, whether what it opened is still at its path. A process may have
-// been stopped before its first lock, and the file replaced.
+// judgeOpened checks, under a lock of SQLite, that the opened file is still at its path. The process may have been
+// suspended before its first lock while the file was replaced.
 func (p *place) judgeOpened() error {
 	if p.file == nil {
 		return nil
@@ -96,7 +96,7 @@ func (p *place) judgeOpened() error {
 	return nil
 }
 
-// findLog adds the log, which the first lock made.
+// findLog adds the log, which exists since the first lock.
 func (p *place) findLog() (err error) {
 	if p.file != nil {
 		p.log, err = os.Stat(p.path + logEnding)
@@ -104,7 +104,7 @@ func (p *place) findLog() (err error) {
 	return err
 }
 
-// judge refuses to write anywhere else. It costs two looks at the folder.
+// judge refuses to write to a file or log that is no longer at its path. It costs two system calls.
 func (p *place) judge() error {
 	if p.file == nil {
 		return nil
@@ -132,7 +132,7 @@ func isStillByStat(path string, was os.FileInfo) (still bool, names uint64, err 
 	return os.SameFile(now, was), links(now), nil
 }
 
-// makePrivate makes the file where there is none, for its users alone: SQLite gives the log the same rights.
+// makePrivate creates a missing file with access only for its user. SQLite gives the log the same mode.
 func makePrivate(path string, o *Options) error {
 	if o.VFS != "" {
 		return nil

@@ -10,15 +10,15 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// A file that this user may not write, or whose folder this user may not write, is opened for reading alone. Nothing is
-// made or changed beside it then: each read has its own connection, and no claim, mark or log is written.
+// A file that this user may not write, or in a folder that this user may not write, is opened read-only. Then no file
+// is created or changed: each read has its own connection, and there is no claim, mark or log.
 
-// readTries, markPause apart, are how often a read begins again because others wrote the file meanwhile.
+// readTries is how often a read is tried, markPause apart, while others write the file.
 const readTries = 5
 
 const readOnlyHint = "let this user write the file and its folder"
 
-// ReadOnly is the error of every write, nil where the file can be written.
+// ReadOnly returns the error of every write, nil if the file is writable.
 func (f *File) ReadOnly() error {
 	if !f.readOnly {
 		return nil
@@ -29,7 +29,7 @@ func (f *File) ReadOnly() error {
 	}
 }
 
-// openReadOnly judges the file as one that is opened to be written.
+// openReadOnly makes the same checks as opening for writing.
 func openReadOnly(path string, o *Options) (*File, error) {
 	if err := judgeLog(path, o); err != nil {
 		return nil, err
@@ -54,10 +54,10 @@ func openReadOnly(path string, o *Options) (*File, error) {
 	return f, nil
 }
 
-// seen is a file and its log as they are now.
+// seen is a state of the file and its log.
 type seen struct {
-	file, log os.FileInfo // log is nil where there is none
-	lives     bool        // the log is to be read, with what its processes share
+	file, log os.FileInfo // log is nil if missing
+	lives     bool        // read the log with its shared memory
 }
 
 func sight(path string) (s seen, err error) {
@@ -74,7 +74,7 @@ func sight(path string) (s seen, err error) {
 	return s, err
 }
 
-// same reports that nothing was written between two looks.
+// same reports whether file and log are unchanged.
 func (s seen) same(other seen) bool {
 	same := func(a, b os.FileInfo) bool {
 		if a == nil || b == nil {
@@ -85,8 +85,8 @@ func (s seen) same(other seen) bool {
 	return same(s.file, other.file) && same(s.log, other.log)
 }
 
-// readAlone makes a read of one state. Where no process has the file open SQLite takes no locks, and what was read
-// while one opened it is read again.
+// readAlone reads one state. If no process has the file open, SQLite takes no locks, and the read is repeated if one
+// opened it meanwhile.
 func (f *File) readAlone(read func(*Conn) error) error {
 	for range readTries {
 		before, err := sight(f.path)
@@ -125,7 +125,7 @@ func readBy(path, parameters string, read func(*Conn) error) (err error) {
 	return read(c)
 }
 
-// readOnlyRead is Read of such a file.
+// readOnlyRead is Read of a read-only file.
 func (f *File) readOnlyRead(ctx context.Context, read func(*Conn) error) error {
 	select {
 	case <-f.done:
@@ -138,7 +138,7 @@ func (f *File) readOnlyRead(ctx context.Context, read func(*Conn) error) error {
 	return failure(f.readAlone(read), f.path, "")
 }
 
-// readOnlyChanged is Changed of such a file.
+// readOnlyChanged is Changed of a read-only file.
 func (f *File) readOnlyChanged() (bool, error) {
 	now, err := sight(f.path)
 	if err != nil {

@@ -11,20 +11,20 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// replacement is a file that takes the place of another one.
+// replacement is one call of Replace.
 type replacement struct {
 	path, draft string
 	options     *Options
-	unread      bool     // what SQLite cannot read has no log that could be moved into it
+	unread      bool     // unreadable for SQLite, so it has no log to move
 	old         *os.File // locked
 	use         *use
 }
 
-// Replace gives a whole and synced file, draft, the name path, and the rights of what had that name before. It is
-// refused while any process has that open, this one included. Draft has been closed, so it has no log.
+// Replace renames draft, a complete and synced file without a log, to path, and gives it the mode and owner of the
+// replaced file. It fails while any process has the file at path open, this one included.
 //
-// A process that is stopped at any step leaves at path what was there with all its commits (an empty file where there
-// was none), or the draft: the commits of the log are moved into the old file before the log is removed.
+// A process stopped at any step leaves at path either the draft or the old file with all its commits (an empty file if
+// there was none): the log's commits are moved into the old file before the log is removed.
 func Replace(path, draft string, o *Options) error {
 	claimed, err := takeClaim(path, o)
 	if err != nil {
@@ -66,8 +66,8 @@ func (r *replacement) unlock() {
 	r.use.end()
 }
 
-// make makes an empty file where there is none: so there is one to lock, and no program makes another meanwhile. From
-// here on no other part of this process opens the file.
+// make creates a missing file, so that there is one to lock and no program creates another. From here on this process
+// does not open the file elsewhere.
 func (r *replacement) make() error {
 	if err := makePrivate(r.path, r.options); err != nil {
 		return err
@@ -84,8 +84,7 @@ func (r *replacement) make() error {
 	return nil
 }
 
-// moveLog moves the commits that are in the log into the file. It leaves a log of another file, and a file that SQLite
-// cannot read, as they are.
+// moveLog checkpoints the log into the file. It leaves the log of another file, and a file that SQLite cannot read.
 func (r *replacement) moveLog() error {
 	if r.unread = judgeLog(r.path, r.options) != nil; r.unread {
 		return nil
@@ -103,16 +102,16 @@ func (r *replacement) moveLog() error {
 	return failure(err, r.path, notCommitted)
 }
 
-// checkpoint moves all commits of the log into the file, durably.
+// checkpoint moves all commits from the log into the file, durably.
 func checkpoint(c *Conn) error {
 	err := pragmas(c, "busy_timeout=0", "trusted_schema=OFF", "fullfsync=ON", "checkpoint_fullfsync=ON")
 	if err != nil {
 		return err
 	}
-	if _, err := c.Number("SELECT count(*) FROM sqlite_schema"); err != nil { // which takes back what a journal has
+	if _, err := c.Number("SELECT count(*) FROM sqlite_schema"); err != nil { // rolls back a hot journal
 		return err
 	}
-	_, err = c.Exec("PRAGMA wal_checkpoint(TRUNCATE)") // where another process is in the way it leaves the log
+	_, err = c.Exec("PRAGMA wal_checkpoint(TRUNCATE)") // leaves the log if another process is in the way
 	return err
 }
 
@@ -123,7 +122,7 @@ func (r *replacement) open() (err error) {
 	return nil
 }
 
-// lock takes the locks of the file, unless a program has used it since its log was empty, or replaced it.
+// lock locks the file, unless a program has used or replaced it since its log was empty.
 func (r *replacement) lock() error {
 	if err := lockWhole(r.old); err != nil {
 		return r.inUse(err)
@@ -139,7 +138,7 @@ func (r *replacement) lock() error {
 	return nil
 }
 
-// keepRights gives the draft the old file's mode, and its owner where this process may.
+// keepRights gives the draft the old file's mode and, if this process may set it, owner.
 func (r *replacement) keepRights() error {
 	info, err := r.old.Stat()
 	if err != nil {

@@ -5,27 +5,27 @@ import (
 	"os"
 )
 
-// SQLite begins its log anew when no read needs it. Where reads overlap there is no such moment, and the log grows: each
-// checkpoint copies it into the file, and none ends it. Above a size the writer therefore waits for the reads that began
-// before: those that begin meanwhile read the file alone.
+// SQLite restarts its log when no read needs it. If reads always overlap, that never happens and the log grows:
+// checkpoints copy it into the file but cannot end it. Above a size the writer therefore waits for the reads under
+// way; new reads then need only the file.
 const (
-	// mostLog is the size of the log, in bytes, above which the writer waits, and moreLog by how much it grows before the
-	// next try where a read, like a copy, took longer.
+	// mostLog is the size in bytes above which the writer waits. If a read, such as a copy, takes longer, the next try
+	// is after moreLog more bytes.
 	mostLog = 32 << 20
 	moreLog = 16 << 20
-	// logEvery is how many commits come between two looks at the log.
+	// logEvery is the number of commits between looks at the log.
 	logEvery = 16
-	// logPatience is how long, in milliseconds, the writer waits for reads.
+	// logPatience is how long the writer waits for reads, in milliseconds.
 	logPatience = 250
 )
 
-// logSize is what the writer knows of its log.
+// logSize is the writer's state about its log.
 type logSize struct {
 	commits int   // since the last look
-	most    int64 // bytes until the next try
+	most    int64 // size for the next try
 }
 
-// shorten ends a log that is too long. Where that fails, the log goes on.
+// shorten truncates a log that is too long. If that fails, the log continues.
 func (w *writer) shorten() {
 	if w.log.commits++; w.log.commits < logEvery || w.place.file == nil {
 		return

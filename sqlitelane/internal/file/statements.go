@@ -1,6 +1,6 @@
 package file
 
-// Statements are those that the file's connections keep prepared. No call may be under way.
+// Statements returns the texts of all prepared statements. No call may be under way.
 func (f *File) Statements() (texts []string) {
 	add := func(c *Conn) {
 		for text := range c.statements {

@@ -9,10 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isStill reports whether a file is what is at path, and how many names that has. A link in its place is another file:
-// who opens it by that name uses the log beside the link's target. It does not ask for the file's times:
-// Linux (6.13 and newer) gives a file that was asked for them a finer time with its next write, and then each write of
-// the log changes its inode, too.
+// isStill reports whether path still names that file, and the file's number of names. A symbolic link counts as
+// another file: opening it uses the log next to its target. It does not ask for times: Linux 6.13 and newer gives a
+// file finer timestamps after such a question, and then each write of the log also changes its inode.
 func isStill(path string, was os.FileInfo) (still bool, names uint64, err error) {
 	old, ok := was.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -26,12 +25,12 @@ func isStill(path string, was os.FileInfo) (still bool, names uint64, err error)
 		}
 	}
 	switch {
-	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM): // before Linux 4.11, or a filter of system calls
+	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM): // before Linux 4.11, or filtered
 		return isStillByStat(path, was)
 	case err != nil:
 		return false, 0, &fs.PathError{Op: "statx", Path: path, Err: err}
 	}
-	// the device's number has another type elsewhere
+	// the device has another type on other systems
 	same := now.Ino == old.Ino && unix.Mkdev(now.Dev_major, now.Dev_minor) == uint64(old.Dev)
 	return same, uint64(now.Nlink), nil
 }

@@ -1,8 +1,7 @@
 package file
 
-// Tx is the transaction of a batch, as one command sees it. A command reads first and is refused before its first
-// write: then no other command of the batch notices. One that fails after a write takes the batch back, and the others
-// are carried out again without it.
+// Tx is a batch's transaction as one command sees it. A command that fails before its first write does not affect the
+// others. One that fails after a write rolls back the batch, and the others are executed again without it.
 type Tx struct {
 	*Conn
 	wrote bool
@@ -10,14 +9,15 @@ type Tx struct {
 	after []func(committed bool)
 }
 
-// Exec writes.
+// Exec executes a write.
 func (tx *Tx) Exec(text string, arguments ...any) (err error) {
 	tx.wrote = true
 	_, err = tx.Conn.Exec(text, arguments...)
 	return err
 }
 
-// Insert is Exec for a new row, whose number it returns: 0 where a conflict leaves it out, and then it wrote nothing.
+// Insert is Exec for a new row. It returns the row's number, 0 if ON CONFLICT DO NOTHING skipped it: then nothing was
+// written.
 func (tx *Tx) Insert(text string, arguments ...any) (row int64, err error) {
 	wrote := tx.wrote
 	tx.wrote = true
@@ -32,6 +32,6 @@ func (tx *Tx) Insert(text string, arguments ...any) (row int64, err error) {
 	return result.LastInsertId()
 }
 
-// After is called when the batch has ended: with true once the command's writes are durable, with false when they were
-// taken back. It must not block.
+// After calls call after the batch: with true once the command is durable, with false if it was rolled back. call must
+// not block.
 func (tx *Tx) After(call func(committed bool)) { tx.after = append(tx.after, call) }

@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// lookOften is how often an idle process looks whether another one wrote the file, where the system does not tell.
+	// lookOften is how often an idle process looks for writes of others where the system sends no notifications.
 	lookOften = 10 * time.Millisecond
-	// lookSeldom is how often it looks where the system tells: a process may die between a commit and the bell.
+	// lookSeldom is how often it looks otherwise: a process may die between a commit and the bell.
 	lookSeldom = time.Second
 )
 
-// Ring makes the processes that watch the file look at it once the batch is durable.
+// Ring notifies the watchers of the file once the batch is durable.
 func (tx *Tx) Ring() { tx.rings = true }
 
-// Watch calls changed whenever the file may have been written by another process, until the context or the file ends.
+// Watch calls changed whenever another process may have written the file, until the context or the file ends.
 func (f *File) Watch(ctx context.Context, changed func()) {
 	every, rung := lookOften, make(chan struct{}, 1)
 	var listening sync.WaitGroup

@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// mostInBatch bounds the commands of one commit, and so how long others wait for the lock.
+	// mostInBatch bounds the commands of a commit, and thereby how long others wait for the lock.
 	mostInBatch = 256
-	// mostYields is how often a batch lets other goroutines run before it begins.
+	// mostYields is how often a batch yields to other goroutines before it starts.
 	mostYields = 2
-	// laterBy is how long a command that no caller waits for may wait for the company of another.
+	// laterBy is how long a command without a waiting caller may wait for others.
 	laterBy = 10 * time.Millisecond
-	// lockPatience is how long a commit waits for the lock of another process.
+	// lockPatience is how long a commit waits for another process's lock.
 	lockPatience = 10 * time.Second
-	// wary is how long after another process wrote its next turn is thought of. Until then each commit leaves the lock
-	// free for giveWay: who asks for a lock again and again finds it free for an instant only.
+	// wary is how long to make room for another process after it wrote: each commit leaves the lock free for giveWay.
+	// A process that polls the lock would otherwise find it free only for instants.
 	wary    = 100 * time.Millisecond
 	giveWay = 300 * time.Microsecond
 )
@@ -27,29 +27,29 @@ const (
 // job is a command that waits for its batch.
 type job struct {
 	run   func(*Tx) error
-	taken atomic.Bool // into a batch, or by its caller, who does not wait any more
-	done  chan error  // nil where no caller waits
+	taken atomic.Bool // into a batch, or by a caller that gave up
+	done  chan error  // nil if no caller waits
 }
 
-// writer is the only one of its process that writes the file: who has the turn. A caller that finds it free carries
-// out its own command and those of all that wait, so that one who is alone needs no other goroutine.
+// writer is the only writer of the file in its process. Whoever has the turn writes. A caller that gets the turn
+// executes its own and all waiting commands, so a lone caller needs no other goroutine.
 type writer struct {
 	path  string
 	place place
 	claim *claim
 	conn  *Conn
-	jobs  sync.Pool     // of one file: a test in a bubble of time has its own channels
-	turn  chan struct{} // has room for one: who put something in has the turn, the last one for good
+	jobs  sync.Pool     // per file: channels of a test in a synctest bubble must not leave it
+	turn  chan struct{} // has room for one; whoever filled it has the turn. Close keeps it.
 	ended chan struct{} // closed with the last turn
 
-	// foreign is called at the beginning of a batch, under the lock, when another process wrote since the last one, or
-	// a batch was taken back: what is remembered of the file does not hold any more.
+	// foreign is called at the start of a batch, under the lock, if another process has written, and after a rollback:
+	// it drops the cache of the file.
 	foreign func()
-	version int64     // of the data, as the last commit left it; -1: not known
-	others  time.Time // when another process was last seen to write
-	batch   []*job    // that is carried out and has no answers yet
+	version int64     // of the data after the last commit; -1: unknown
+	others  time.Time // when another process was last seen writing
+	batch   []*job    // under way, not answered
 	log     logSize
-	crowd   int // how many callers the last batch answered
+	crowd   int // callers answered by the last batch
 
 	mu      sync.Mutex
 	waiting []*job
@@ -67,16 +67,16 @@ func newWriter(p place, c *Conn) *writer {
 	return w
 }
 
-// Remember sets what forgets what is remembered of the file. It is called under the writer's lock.
+// Remember sets the function that drops the cache of the file. It is called under the writer's lock.
 func (f *File) Remember(forget func()) {
 	if !f.readOnly {
 		f.writer.foreign = forget
 	}
 }
 
-// Write carries a command out in a transaction that it may share with others, and returns when that is durable. The
-// command may be called several times, by any caller's goroutine; the last call counts. An error of the command is
-// returned as it is, and then it wrote nothing.
+// Write executes a command in a transaction that it may share, and returns when it is durable. run may be called
+// several times, in any caller's goroutine; the last call counts. If run fails, its error is returned and nothing is
+// written.
 func (f *File) Write(ctx context.Context, run func(*Tx) error) error {
 	if err := f.ReadOnly(); err != nil {
 		return err
@@ -100,15 +100,15 @@ func (f *File) Write(ctx context.Context, run func(*Tx) error) error {
 		case w.turn <- struct{}{}:
 			w.lead(j)
 		case <-ctx.Done():
-			if j.taken.CompareAndSwap(false, true) { // the writer passes over it
+			if j.taken.CompareAndSwap(false, true) { // the writer skips it
 				return cancelled(ctx)
 			}
-			return <-j.done // it is in a batch: its outcome is known in a moment
+			return <-j.done // it is in a batch, which ends in a moment
 		}
 	}
 }
 
-// enqueue lets a command wait; false when the file is closed.
+// enqueue adds a command. It returns false if the file is closed.
 func (w *writer) enqueue(j *job) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -118,8 +118,7 @@ func (w *writer) enqueue(j *job) bool {
 	return !w.closed
 }
 
-// Later carries a command out soon, with the next batch at the latest. No caller learns how it ended, and a crash may
-// forget it.
+// Later executes a command soon, at the latest with the next batch. Its error is dropped, and a crash may lose it.
 func (f *File) Later(run func(*Tx) error) {
 	if f.readOnly {
 		return
@@ -138,7 +137,7 @@ func (f *File) Later(run func(*Tx) error) {
 	}
 }
 
-// traced tells when a command is durable.
+// traced calls durable when the command is.
 func traced(run func(*Tx) error, durable func()) func(*Tx) error {
 	return func(tx *Tx) error {
 		tx.After(func(committed bool) {
@@ -150,7 +149,7 @@ func traced(run func(*Tx) error, durable func()) func(*Tx) error {
 	}
 }
 
-// nudge carries out what is to be done later.
+// nudge executes the commands of Later.
 func (w *writer) nudge() {
 	select {
 	case w.turn <- struct{}{}:
@@ -159,7 +158,7 @@ func (w *writer) nudge() {
 	}
 }
 
-// take takes what waits, room commands at most, and what is to be done later.
+// take returns up to room waiting commands, and all of Later.
 func (w *writer) take(todo []*job, room int) []*job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -180,8 +179,8 @@ func (w *writer) take(todo []*job, room int) []*job {
 	return todo
 }
 
-// lead carries out a batch: what waits, and what comes while it works. It has the turn, and gives it back. The caller's
-// own command is nil, or was perhaps carried out by the one before.
+// lead executes a batch: the waiting commands and those that arrive meanwhile. The caller has the turn; lead gives it
+// back. own is the caller's command, which another batch may have executed, or nil.
 func (w *writer) lead(own *job) {
 	defer func() {
 		w.abandon()
@@ -197,8 +196,8 @@ func (w *writer) lead(own *job) {
 	w.settle(w.take(nil, mostInBatch))
 }
 
-// await lets callers of the last batch run, which are about to come again: a commit costs as much for one as for many.
-// Who was alone does not wait.
+// await yields to the callers of the last batch, which often come back: a commit costs the same for one and for many.
+// A lone caller does not wait.
 func (w *writer) await() {
 	for range mostYields {
 		w.mu.Lock()
@@ -211,7 +210,7 @@ func (w *writer) await() {
 	}
 }
 
-// abandon takes back a batch whose leader was torn out of it, by a panic that its caller may survive: others wait.
+// abandon rolls back a batch after a panic that its caller may survive, because others wait.
 func (w *writer) abandon() {
 	if w.batch == nil {
 		return
@@ -223,7 +222,7 @@ func (w *writer) abandon() {
 	w.batch = nil
 }
 
-// close carries out what waits, and keeps the turn.
+// close executes waiting commands and keeps the turn.
 func (w *writer) close() error {
 	w.mu.Lock()
 	w.closed = true
@@ -239,7 +238,7 @@ func (w *writer) close() error {
 	return w.conn.close()
 }
 
-// settle carries commands out, without those that spoil the batch for the others, until the rest is durable.
+// settle executes commands until the rest is durable, each time without the one that failed the batch.
 func (w *writer) settle(todo []*job) {
 	for len(todo) > 0 {
 		ran, spoiler, err := w.attempt(todo)
@@ -251,16 +250,16 @@ func (w *writer) settle(todo []*job) {
 	}
 }
 
-// answered is a command that ran, with what its caller is to hear once the batch is durable.
+// answered is an executed command with its answer for when the batch is durable.
 type answered struct {
 	job   *job
 	err   error
 	after []func(bool)
 }
 
-// attempt carries commands out in one transaction, and adds those that come meanwhile. If one of them fails after a
-// write, or nothing at all can be done with it, everything is taken back, and the place of that one is returned.
-// Otherwise spoiler is -1, and every caller has its answer.
+// attempt executes commands in one transaction and adds those that arrive meanwhile. If one fails after a write, or
+// breaks the transaction, everything is rolled back and its index returned. Otherwise spoiler is -1 and all callers
+// have answers.
 func (w *writer) attempt(todo []*job) (ran []*job, spoiler int, err error) {
 	if err := w.begin(); err != nil {
 		for _, j := range todo {
@@ -276,7 +275,7 @@ func (w *writer) attempt(todo []*job) (ran []*job, spoiler int, err error) {
 		tx := Tx{Conn: w.conn}
 		err := j.run(&tx)
 		done = append(done, answered{j, err, tx.after})
-		if err != nil && (tx.wrote || kind(err) != 0) { // SQLite may have taken the transaction back by itself
+		if err != nil && (tx.wrote || kind(err) != 0) { // SQLite may have rolled back by itself
 			w.rollback()
 			tell(done, false)
 			w.batch = nil
@@ -304,11 +303,11 @@ func (w *writer) attempt(todo []*job) (ran []*job, spoiler int, err error) {
 		}
 		return nil, -1, nil
 	}
-	w.version, _ = w.conn.Version() // -1 with an error
+	w.version, _ = w.conn.Version() // -1 on error
 	tell(done, true)
 	w.batch = nil
 	if rings {
-		_ = ring(w.path) // the watchers look by themselves, a little later
+		_ = ring(w.path) // the watchers also look by themselves
 	}
 	w.crowd = 0
 	for _, a := range done {
@@ -335,7 +334,7 @@ func tell(done []answered, committed bool) {
 	}
 }
 
-// begin takes the lock of the file, and finds out whether another process wrote since it was last held.
+// begin takes the file's lock and detects writes of other processes.
 func (w *writer) begin() error {
 	if err := w.claim.judge(); err != nil {
 		return err
@@ -371,9 +370,9 @@ func (w *writer) begin() error {
 	return nil
 }
 
-// rollback takes the batch back. What is remembered of the file may be of it.
+// rollback rolls back the batch and drops the cache, which may contain its writes.
 func (w *writer) rollback() {
-	_, _ = w.conn.Exec("ROLLBACK") // which fails where SQLite has done so already
+	_, _ = w.conn.Exec("ROLLBACK") // fails if SQLite has rolled back
 	w.version = -1
 	w.foreign()
 }

@@ -1,9 +1,9 @@
-// Package gather is a file system of SQLite's that writes the frames of a commit to the log at once. SQLite writes each
-// page of a commit in two pieces, and each piece is a call of the system, which takes longer than the bytes do.
+// Package gather is a SQLite file system that writes the frames of a commit to the log in one call. SQLite writes each
+// page in two pieces, and each system call takes longer than copying the bytes.
 //
-// Only what SQLite appends to its log is held back, and only until the frame that ends the commit, whose write reports
-// how all of it went: when that returns, the system has what it would have without. What was held back of a transaction
-// that ended otherwise is dropped before another writer may follow: no one reads it.
+// It holds back only appends to the log, and only until the frame that ends the commit. That frame's write reports the
+// result for all: when it returns, the system has the same bytes as without this package. Bytes of a transaction that
+// ended otherwise are dropped before another writer may follow; nobody reads them.
 package gather
 
 import (
@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	// headSize is the size of a frame's head. Bytes 4 to 7 are the size of the database behind a commit, and 0 where
-	// the frame does not end one.
+	// headSize is the size of a frame's header. Its bytes 4 to 7 are the size of the database after a commit, 0 if the
+	// frame ends none.
 	headSize = 24
-	// room is how much is held back at most, 31 pages: SQLite writes no more than that at once.
+	// room is the most bytes held back, 31 pages. SQLite never writes more than room at once.
 	room = 1<<17 - 1
-	// nowhere is no place in the log.
+	// nowhere is outside the log.
 	nowhere int64 = -1
-	// writeLock is the lock of who writes the log.
+	// writeLock is the index of the log's write lock.
 	writeLock = 0
 )
 
-// system is a file system that gathers, and the one behind it.
+// system is a gathering file system and the one behind it.
 type system struct {
 	name  string
 	usual vfs.FileSystem
@@ -39,39 +39,39 @@ type system struct {
 
 var (
 	making  sync.Mutex
-	made    = map[string]*system{} // by the name of the usual one
-	systems sync.Map               // *system by its address
-	copies  sync.Map               // the address of our copy of methods, by tableKey
-	logs    sync.Map               // *log by the address of the open log
-	owners  sync.Map               // *database by the address of the open file
+	made    = map[string]*system{} // by the base's name
+	systems sync.Map               // *system by address
+	copies  sync.Map               // address of our copy of a table, by tableKey
+	logs    sync.Map               // *log by the open log's address
+	owners  sync.Map               // *database by the open file's address
 )
 
-// tableKey is a table of methods, for the log or for the database.
+// tableKey identifies a table of methods, for logs or for databases.
 type tableKey struct {
 	usual uintptr
 	log   bool
 }
 
-// database is the open file whose lock says who writes the log.
+// database is an open file. Its locks decide who writes the log.
 type database struct {
 	usual *vfs.Methods
-	log   *log // nil: not open yet
+	log   *log // nil: not open
 }
 
-// log is an open log. What it holds back are frames at the end of what was written.
+// log is an open log. It holds back frames at its end.
 type log struct {
 	usual  *vfs.Methods
 	owner  *database
 	memory uintptr
 	held   int32
-	at     int64 // where what is held belongs; where nothing is, the end of the last write
-	opened bool  // a frame's head is held, and not its page
-	commit bool  // which ends a commit
-	turn   bool  // the lock of the writer is held
-	failed int32 // what was held could not be written: no write of this turn may succeed
+	at     int64 // place of the held bytes; if none, the end of the last write
+	opened bool  // a frame's header is held without its page
+	commit bool  // that frame ends a commit
+	turn   bool  // this process holds the write lock
+	failed int32 // a flush failed: every write of this turn must fail
 }
 
-// Before is the name of the file system that gathers before another one, "" for the usual one.
+// Before returns the name of a file system that gathers in front of base, "" for the default one.
 func Before(base string) (name string, err error) {
 	making.Lock()
 	defer making.Unlock()
@@ -107,7 +107,7 @@ func open(tls *libc.TLS, system, name, file uintptr, flags int32, out uintptr) i
 	}
 	methods := (*vfs.Methods)(vfs.Pointer(*table))
 	switch {
-	case flags&sqlite3.SQLITE_OPEN_MAIN_DB != 0 && methods.FiVersion > 1: // it has locks of a log
+	case flags&sqlite3.SQLITE_OPEN_MAIN_DB != 0 && methods.FiVersion > 1: // it has WAL locks
 		if ours := tableOf(tls, tableKey{*table, false}); ours != 0 {
 			owners.Store(file, &database{usual: methods})
 			*table = ours
@@ -132,14 +132,14 @@ func open(tls *libc.TLS, system, name, file uintptr, flags int32, out uintptr) i
 	return rc
 }
 
-// overwrites reports that a disk leaves what lies beside a write as it is. Where it may not, SQLite fills up sectors,
-// and syncs in the middle of a frame.
+// overwrites reports whether the disk keeps bytes next to a write intact. Otherwise SQLite pads sectors and syncs in
+// the middle of a frame.
 func overwrites(tls *libc.TLS, d *database, file uintptr) bool {
 	traits := vfs.Function[vfs.Traits](d.usual.FxDeviceCharacteristics)(tls, file)
 	return traits&sqlite3.SQLITE_IOCAP_POWERSAFE_OVERWRITE != 0
 }
 
-// tableOf is a copy of a table of methods with ours in it, 0 where there is no memory.
+// tableOf returns a copy of a table with our methods, 0 without memory.
 func tableOf(tls *libc.TLS, key tableKey) uintptr {
 	if ours, known := copies.Load(key); known {
 		return ours.(uintptr)
@@ -165,7 +165,7 @@ func remove(tls *libc.TLS, system, name uintptr, syncFolder int32) int32 {
 	return vfs.Function[vfs.Remove](usual.FxDelete)(tls, usual.Address, name, syncFolder)
 }
 
-// lock drops what a transaction that was taken back left, before another one may write.
+// lock drops the bytes of a rolled-back transaction before another writer may follow.
 func lock(tls *libc.TLS, file uintptr, offset, n, flags int32) int32 {
 	owner, _ := owners.Load(file)
 	d := owner.(*database)
@@ -196,7 +196,7 @@ func logOf(file uintptr) *log {
 
 func (l *log) forget() { l.held, l.at, l.opened = 0, nowhere, false }
 
-// write holds back a head at the end of what was written, and its page. Anything else goes where it belongs at once.
+// write holds back a header at the end of the log, and its page. Other writes pass through at once.
 func write(tls *libc.TLS, file, from uintptr, size int32, offset int64) int32 {
 	l := logOf(file)
 	if l.failed != 0 {
@@ -223,10 +223,10 @@ func write(tls *libc.TLS, file, from uintptr, size int32, offset int64) int32 {
 	return sqlite3.SQLITE_OK
 }
 
-// bytesAt is memory of SQLite's.
+// bytesAt returns memory of SQLite.
 func bytesAt(p uintptr, size int32) []byte { return unsafe.Slice((*byte)(vfs.Pointer(p)), size) }
 
-// flush writes what is held back.
+// flush writes the held bytes.
 func (l *log) flush(tls *libc.TLS, file uintptr) int32 {
 	if l.held == 0 {
 		return sqlite3.SQLITE_OK
@@ -237,7 +237,7 @@ func (l *log) flush(tls *libc.TLS, file uintptr) int32 {
 	return l.failed
 }
 
-// pass writes now.
+// pass writes through.
 func (l *log) pass(tls *libc.TLS, file, from uintptr, size int32, offset int64) int32 {
 	l.forget()
 	rc := vfs.Function[vfs.Write](l.usual.FxWrite)(tls, file, from, size, offset)

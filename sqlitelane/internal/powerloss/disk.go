@@ -1,6 +1,6 @@
-// Package powerloss is a disk that can lose its power, for tests: a file system of SQLite's that passes everything to
-// the usual one and writes down what was written and what was synced. From that it makes what a disk could hold if the
-// power went at any moment: what was not synced is there, or not, or in part, in any order.
+// Package powerloss is a disk for tests that can lose power: a SQLite file system that passes everything to the
+// default one and records writes and syncs. From the record it builds what a disk could hold after a loss of power at
+// any moment: unsynced data exists or not, or in part, in any order.
 package powerloss
 
 import (
@@ -15,28 +15,28 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/vfs"
 )
 
-// Disk is one such file system. Its fields may be set before a file is opened; Full and Fails at any time.
+// Disk is one such file system. Set its fields before a file is opened.
 type Disk struct {
-	// VFS is its name for SQLite.
+	// VFS is its name in SQLite.
 	VFS string
-	// Records says that what is written is kept.
+	// Records enables the recording.
 	Records bool
-	// Slow is added to every sync.
+	// Slow is added to each sync.
 	Slow time.Duration
 
-	usual vfs.FileSystem // that it passes everything to
+	usual vfs.FileSystem // passes everything to it
 
 	mu    sync.Mutex
 	log   []step
-	room  int64 // bytes that may still be written; negative: no limit
+	room  int64 // bytes left; negative: unlimited
 	fails bool
-	code  int32 // of every write, where it is not 0
+	code  int32 // result of every write, unless 0
 	syncs int
 	reads atomic.Int64
 	wrote atomic.Int64
 }
 
-// step is one thing that happened to a file.
+// step is an operation on a file.
 type step struct {
 	kind   kind
 	name   string
@@ -51,50 +51,49 @@ const (
 	cut          // to offset
 	synced
 	removed
-	folder // of all files: what was removed stays so
+	folder // of all files: removals are durable
 )
 
-// NewDisk makes a disk.
 func NewDisk() (*Disk, error) {
 	d := &Disk{VFS: fmt.Sprint("powerloss", names.Add(1)), room: -1}
 	return d, d.register()
 }
 
-// Fill leaves room for so many bytes; a negative number means any.
+// Fill leaves room for that many bytes; a negative number means unlimited.
 func (d *Disk) Fill(room int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.room = room
 }
 
-// FailSyncs makes every sync fail, or none.
+// FailSyncs makes every sync fail, or stops that.
 func (d *Disk) FailSyncs(fails bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fails = fails
 }
 
-// Refuse makes every write fail with a code of SQLite's; 0 ends that.
+// Refuse makes every write fail with that code of SQLite; 0 stops that.
 func (d *Disk) Refuse(code int32) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.code = code
 }
 
-// Syncs counts them.
+// Syncs returns the number of syncs.
 func (d *Disk) Syncs() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.syncs
 }
 
-// Reads counts what SQLite read from files: a page that it had already is not among them.
+// Reads returns the number of SQLite's reads from files, without cached pages.
 func (d *Disk) Reads() int64 { return d.reads.Load() }
 
-// Writes counts the calls by which SQLite wrote to files.
+// Writes returns the number of SQLite's writes to files.
 func (d *Disk) Writes() int64 { return d.wrote.Load() }
 
-// Now is how much has happened so far: what returned before is on the disk of every [Crash] at or after it.
+// Now returns the number of steps so far. Any call that returned before is on the disk of every [Crash] from then on.
 func (d *Disk) Now() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -112,7 +111,7 @@ func (d *Disk) note(s step) {
 	}
 }
 
-// SyncFolder makes it durable which files there are.
+// SyncFolder makes created and removed files durable.
 func (d *Disk) SyncFolder() { d.note(step{kind: folder}) }
 
 func (d *Disk) mayWrite(size int64) int32 {
@@ -143,42 +142,42 @@ func (d *Disk) maySync() int32 {
 	return sqlite3.SQLITE_OK
 }
 
-// Fate is what happens to what was not synced when the power goes.
+// Fate is what a loss of power does to unsynced data.
 type Fate string
 
-// The fates.
+// Fates of unsynced data.
 const (
-	// Lost: nothing of it is there.
+	// Lost: all is lost.
 	Lost Fate = "lost"
-	// Kept: all of it is there.
+	// Kept: all is kept.
 	Kept Fate = "kept"
-	// Torn: all but the end of the last write.
+	// Torn: all but the end of the last write is kept.
 	Torn Fate = "torn"
-	// Reordered: the later half of the sectors that were written, and not the earlier one.
+	// Reordered: only the later half of the written sectors is kept.
 	Reordered Fate = "reordered"
-	// Scattered: any sector of any write, or not.
+	// Scattered: a random choice of the written sectors is kept.
 	Scattered Fate = "scattered"
 )
 
-// Fates are all of them.
+// Fates returns all fates.
 func Fates() []Fate { return []Fate{Lost, Kept, Torn, Reordered, Scattered} }
 
-// Crash is a moment at which the power may go.
+// Crash is a moment of a possible loss of power.
 type Crash struct {
-	// At is what had happened, see [Disk.Now].
+	// At is the number of steps before it, see [Disk.Now].
 	At int
 
 	files map[string]*file
 }
 
-// file is one file: what is safe, and what happened since.
+// file is a file's durable content and the steps since.
 type file struct {
 	safe    []byte
-	there   bool // a sync made it known to its folder
+	there   bool // a sync made its name durable
 	pending []step
 }
 
-// Crashes calls each with every moment right before and right after a sync.
+// Crashes calls each for the moments right before and after each sync.
 func (d *Disk) Crashes(each func(Crash)) {
 	d.mu.Lock()
 	log := d.log[:len(d.log):len(d.log)]
@@ -207,7 +206,7 @@ func (d *Disk) Crashes(each func(Crash)) {
 	}
 }
 
-// settle makes it durable whether the file is there.
+// settle makes the file's existence durable.
 func (f *file) settle() {
 	f.there = true
 	for n := len(f.pending) - 1; n >= 0; n-- {
@@ -218,7 +217,7 @@ func (f *file) settle() {
 	}
 }
 
-// after applies steps to what is safe.
+// after applies steps to the durable content.
 func (f *file) after(steps []step) (b []byte, gone bool) {
 	b = append([]byte(nil), f.safe...)
 	for _, s := range steps {
@@ -233,16 +232,16 @@ func (f *file) after(steps []step) (b []byte, gone bool) {
 			b = b[:min(len(b), int(s.offset))]
 		case removed:
 			b, gone = nil, true
-		case synced, folder: // are no steps of a file
+		case synced, folder: // not steps of a file
 		}
 	}
 	return b, gone
 }
 
-// sector is what a disk writes whole.
+// sector is what a disk writes atomically.
 const sector = 512
 
-// After is what the disk holds by file: those that are there. The same seed gives the same.
+// After returns the disk's existing files by name. The same seed gives the same result.
 func (c Crash) After(fate Fate, seed uint64) map[string][]byte {
 	choose := rand.New(rand.NewPCG(seed, uint64(c.At))) // repeatable
 	image := map[string][]byte{}
@@ -281,7 +280,7 @@ func (f *file) survive(fate Fate, choose *rand.Rand) (kept []step) {
 	}
 }
 
-// inSectors are steps whose writes are one for each sector: a disk has each, or not, in any order.
+// inSectors splits writes into sectors.
 func inSectors(steps []step) (parts []step) {
 	for _, s := range steps {
 		if s.kind != written {

@@ -11,23 +11,23 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/vfs"
 )
 
-// The usual file system opens a file, then writing, cutting and syncing it go through these functions first.
+// The default file system opens a file; later calls on it pass through these functions.
 
 var (
-	copies sync.Map // the address of our copy of a file's methods, by that of the usual ones
-	disks  sync.Map // *Disk by the address of its file system
-	opened sync.Map // *handle by the address of an open file
+	copies sync.Map // address of our copy of a table, by the original's address
+	disks  sync.Map // *Disk by its file system's address
+	opened sync.Map // *handle by the open file's address
 	names  atomic.Int64
 )
 
-// handle is a file that is open.
+// handle is an open file.
 type handle struct {
 	disk  *Disk
 	name  string
 	usual *vfs.Methods
 }
 
-// register makes the disk a file system of SQLite's.
+// register registers the disk as a SQLite file system.
 func (d *Disk) register() error {
 	usual, ours, err := vfs.Before("", d.VFS, func(f *sqlite3.Tsqlite3_vfs) {
 		f.FxOpen, f.FxDelete = vfs.PointerTo[vfs.Open](open), vfs.PointerTo[vfs.Remove](remove)

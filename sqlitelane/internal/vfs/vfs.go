@@ -1,5 +1,5 @@
-// Package vfs makes file systems of SQLite's that stand before another one: SQLite's methods are pointers to Go
-// functions in memory that SQLite manages, and here they are called and replaced.
+// Package vfs registers SQLite file systems in front of others. SQLite's methods are pointers to Go functions in
+// memory that SQLite manages; this package calls and replaces them.
 package vfs
 
 import (
@@ -11,54 +11,54 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Open and Remove are methods of a file system, the others of an open file, as SQLite calls them.
+// SQLite's methods of a file system (Open, Remove) and of an open file.
 type (
 	// Open opens a file.
 	Open = func(tls *libc.TLS, vfs, name, file uintptr, flags int32, out uintptr) int32
-	// Remove removes one.
+	// Remove removes a file.
 	Remove = func(tls *libc.TLS, vfs, name uintptr, syncFolder int32) int32
 	// Write writes bytes.
 	Write = func(tls *libc.TLS, file, from uintptr, size int32, offset int64) int32
-	// Read reads them.
+	// Read reads bytes.
 	Read = func(tls *libc.TLS, file, to uintptr, size int32, offset int64) int32
-	// Truncate makes a file shorter.
+	// Truncate shortens a file.
 	Truncate = func(tls *libc.TLS, file uintptr, size int64) int32
-	// Sync returns when the disk has it.
+	// Sync returns when the bytes are on the disk.
 	Sync = func(tls *libc.TLS, file uintptr, flags int32) int32
-	// Size says how long it is.
+	// Size returns a file's size.
 	Size = func(tls *libc.TLS, file, size uintptr) int32
-	// Lock takes or gives back locks of a log.
+	// Lock takes or releases locks of a log.
 	Lock = func(tls *libc.TLS, file uintptr, offset, n, flags int32) int32
-	// Traits are what the disk promises.
+	// Traits returns the disk's guarantees.
 	Traits = func(tls *libc.TLS, file uintptr) int32
-	// Close closes it.
+	// Close closes a file.
 	Close = func(tls *libc.TLS, file uintptr) int32
 )
 
-// Methods are those of an open file.
+// Methods are the methods of an open file.
 type Methods = sqlite3.Tsqlite3_io_methods
 
-// FileSystem is one of SQLite's.
+// FileSystem is a SQLite file system.
 type FileSystem struct {
 	*sqlite3.Tsqlite3_vfs
 
 	Address uintptr
 }
 
-// Pointer makes memory of SQLite's accessible.
+// Pointer converts an address in SQLite's memory.
 func Pointer(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
 
-// Function is what a pointer of SQLite's calls.
+// Function converts a function pointer of SQLite.
 func Function[F any](p uintptr) F {
 	holder := &struct{ p uintptr }{p}
 	return *(*F)(unsafe.Pointer(holder))
 }
 
-// PointerTo is how SQLite calls a function, which must never be collected: only functions of packages are given.
+// PointerTo is the inverse of Function. f must never be collected: pass only package-level functions.
 func PointerTo[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&f)) }
 
-// Before registers a file system that is like another one, "" for the usual one, but for what change replaces. It stays
-// for good.
+// Before registers a copy of the file system base, "" for the default, after change replaced methods. It stays
+// registered.
 func Before(base, name string, change func(ours *sqlite3.Tsqlite3_vfs)) (usual, ours FileSystem, err error) {
 	tls := libc.NewTLS()
 	defer tls.Close()
@@ -95,10 +95,10 @@ func at(address uintptr) (FileSystem, error) {
 	return FileSystem{(*sqlite3.Tsqlite3_vfs)(Pointer(address)), address}, nil
 }
 
-// MethodsOf are the methods of an open file, which begins with their address; 0 where it is not open.
+// MethodsOf returns where an open file has the address of its methods, which is 0 if it is not open.
 func MethodsOf(file uintptr) *uintptr { return (*uintptr)(Pointer(file)) }
 
-// Copy is memory with the methods of a table, but for what change replaces. It is never freed; 0 where there is none.
+// Copy returns the address of a copy of a table after change replaced methods, 0 without memory. It is never freed.
 func Copy(tls *libc.TLS, table uintptr, change func(*Methods)) uintptr {
 	memory := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(Methods{})))
 	if memory == 0 {
