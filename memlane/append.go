@@ -19,7 +19,7 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 		if c.Flow != nil && !c.Flow.Open(env.flow(c.Flow.FlowID)) {
 			return c.Flow.Closed(c.Projected.ID)
 		}
-		if c.Look != nil && e != nil && (c.Look.Mailed(e.mailed()) || !e.missing(c.Look.Calls)) {
+		if c.Look != nil && e != nil && (c.Look.Mailed(e.signalCount()) || !e.allUnfinished(c.Look.Calls)) {
 			return lane.Moved(c.Projected.ID)
 		}
 		return embedded.JudgeAppend(e.known(), &c.Transition)
@@ -120,7 +120,7 @@ func (s *Storage) write(
 	}
 	env.reindex(e)
 	s.feed.note(e, t)
-	r.commit.Untold = e.leave(p)
+	r.commit.Untold = e.markUntold(p)
 	e.pack()
 	return nil
 }
@@ -135,7 +135,6 @@ func (env *environment) judgeCreation(e *entry, t *lane.Transition, now embedded
 	return env.admit(e, t, e.events[len(e.events)-1].at)
 }
 
-// judgeCommand refuses a command that contradicts itself or the run.
 func judgeCommand(e *entry, t *lane.Transition) error {
 	malformed := t.Validate()
 	if e == nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// called returns the run's calls by name.
 func (e *entry) called() map[string]*lane.RunCall { return e.shard.calls[e.id] }
 
 // untold reports whether the run has ended and still owes notifications, see [lane.Untold].
@@ -19,8 +18,8 @@ func (e *entry) untold() bool {
 	return ok
 }
 
-// leave marks a run that has just ended if it owes notifications, and reports that.
-func (e *entry) leave(p *runlane.Run) bool {
+// markUntold marks a run that has just ended if it owes notifications, and reports that.
+func (e *entry) markUntold(p *runlane.Run) bool {
 	untold := lane.Untold(p, len(e.called()) > 0)
 	if untold {
 		e.shard.indexes.untold.insert(item{e.due.at, e})
@@ -163,8 +162,8 @@ func (env *environment) needed(e *entry, p *embedded.Pruning) bool {
 	return p.Needed(&source, env.flow(source.FlowID), from)
 }
 
-// missing reports whether each of the calls has children that have not ended.
-func (e *entry) missing(names []string) bool {
+// allUnfinished reports whether each of the calls has children that have not ended.
+func (e *entry) allUnfinished(names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool {
 		kept := e.called()[name]
 		return kept == nil || kept.Whole()

@@ -59,7 +59,6 @@ func (s *Storage) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[l
 	return page, nil
 }
 
-// checkWhole checks the indexes and owners of the environment.
 func (env *environment) checkWhole(name runlane.Environment) []lane.Violation {
 	var violations []lane.Violation
 	broken := func(id runlane.RunID, rule, format string, args ...any) {

@@ -19,7 +19,6 @@ func (env *environment) partitionKeys() []partitionKey {
 	})
 }
 
-// checkSlots checks each slot's holder.
 func (env *environment) checkSlots(broken func(id runlane.RunID, format string, args ...any)) {
 	seen := map[*entry]bool{}
 	for _, key := range env.partitionKeys() {

@@ -24,8 +24,7 @@ type delayed struct {
 	index   int           // in the heap
 }
 
-// keepFor delays a wakeup.
-func (t *Transport) keepFor(q *queue, w lane.Wakeup, delay time.Duration) {
+func (t *Transport) sendLater(q *queue, w lane.Wakeup, delay time.Duration) {
 	t.keep(&delayed{at: time.Now().Add(delay), queue: q, wakeup: waitingWakeup{Wakeup: w}})
 }
 
@@ -36,7 +35,6 @@ func (t *Transport) keep(d *delayed) {
 	}
 }
 
-// move changes when a wakeup is due.
 func (t *Transport) move(d *delayed, at time.Time) {
 	d.at = at
 	heap.Fix(&t.later.heap, d.index)
@@ -53,7 +51,6 @@ func (t *Transport) drop(d *delayed) {
 	}
 }
 
-// arm sets the timer to the earliest wakeup.
 func (t *Transport) arm() {
 	if t.later.timer != nil {
 		t.later.timer.Stop() // if it fires anyway, it finds nothing due
@@ -78,7 +75,6 @@ func (t *Transport) release() {
 	}
 }
 
-// stop drops all wakeups.
 func (l *later) stop() {
 	if l.timer != nil {
 		l.timer.Stop()

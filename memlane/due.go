@@ -94,7 +94,6 @@ func (s *Storage) scan(
 	})
 }
 
-// ref returns the run as scans show it.
 func (i item) ref() lane.RunRef {
 	e := i.entry
 	return lane.RunRef{

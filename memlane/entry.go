@@ -86,7 +86,6 @@ func newEntry(p *runlane.Run) *entry {
 	return &entry{id: p.ID, environment: runlane.Environment(p.Environment.Name()), unpacked: newUnpacked()}
 }
 
-// keep stores the projection of a commit.
 func (e *entry) keep(p *runlane.Run) {
 	s := &e.state
 	s.Status, s.Sequence, s.counters = p.Status, p.EventSequence, p.Counters
@@ -119,11 +118,11 @@ func keepMap(have, next map[string]string) map[string]string {
 func (e *entry) project(bulk bool) *runlane.Run {
 	run := new(runlane.Run)
 	e.fill(run)
-	own(run, bulk)
+	detach(run, bulk)
 	return run
 }
 
-// fill writes the projection into run. The result shares immutable data with the storage until own copies it.
+// fill writes the projection into run. The result shares immutable data with the storage until detach copies it.
 func (e *entry) fill(run *runlane.Run) {
 	s, c := &e.state, e.created
 	*run = runlane.Run{
@@ -162,8 +161,8 @@ func (e *entry) fill(run *runlane.Run) {
 	}
 }
 
-// own makes a filled run independent of the storage. It needs no lock.
-func own(run *runlane.Run, bulk bool) {
+// detach makes a filled run independent of the storage. It needs no lock.
+func detach(run *runlane.Run, bulk bool) {
 	run.TraceCarrier, run.Meta = maps.Clone(run.TraceCarrier), maps.Clone(run.Meta)
 	run.Waiting = run.Waiting.Clone()
 	run.Failure = run.Failure.Clone()
@@ -174,7 +173,6 @@ func own(run *runlane.Run, bulk bool) {
 	}
 }
 
-// summary returns the run as lists show it.
 func (e *entry) summary() runlane.RunSummary {
 	s, c := &e.state, e.created
 	summary := runlane.RunSummary{

@@ -19,7 +19,7 @@ func (env *environment) flow(id runlane.FlowID) *lane.FlowRecord {
 	return env.flows[id]
 }
 
-// PutFlow writes or removes a flow's record if its version is still the one that the caller read.
+// PutFlow implements [lane.Storage].
 func (s *Storage) PutFlow(ctx context.Context, c *lane.FlowCommand) (*lane.FlowRecord, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -109,7 +109,6 @@ func (s *Storage) ListFlows(ctx context.Context, q *lane.FlowQuery) (*runlane.Pa
 	return page, nil
 }
 
-// listed reports whether the flow matches the query.
 func listed(q *lane.FlowQuery, f *lane.FlowRecord) bool {
 	switch {
 	case f.Finished() != q.Finished:

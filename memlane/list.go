@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// ListRuns pages summaries: active runs by when they next need attention, then finished runs, newest first.
+// ListRuns implements [lane.Storage].
 func (s *Storage) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page[runlane.RunSummary], error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (s *Storage) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page
 	})
 }
 
-// ListRunEvents pages a run's history in sequence order. A missing run has no events.
+// ListRunEvents implements [lane.Storage].
 func (s *Storage) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runlane.Page[runlane.EventRecord], error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err

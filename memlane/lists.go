@@ -58,12 +58,11 @@ func (l lists) of(k kind) *ordered {
 	return set
 }
 
-// group returns the lists of the run's queue and task.
 func (ix *indexes) group(e *entry) lists {
-	return made(&ix.groups, group{e.created.Queue, e.created.TaskID})
+	return listsAt(&ix.groups, group{e.created.Queue, e.created.TaskID})
 }
 
-func made[K comparable](all *map[K]lists, key K) lists {
+func listsAt[K comparable](all *map[K]lists, key K) lists {
 	found := (*all)[key]
 	if found == nil {
 		if *all == nil {
@@ -84,12 +83,12 @@ func (e *entry) moveDue(to place) {
 	e.due.move(e, to)
 	created, ix := e.view().created, &e.shard.indexes
 	if id := created.Source.ScheduleID; id != "" {
-		night := made(&ix.schedules, id)
+		bySchedule := listsAt(&ix.schedules, id)
 		if from.set != nil {
-			night.of(from.set.kind).remove(item{from.at, e})
+			bySchedule.of(from.set.kind).remove(item{from.at, e})
 		}
 		if to.set != nil {
-			night.of(to.set.kind).insert(item{to.at, e})
+			bySchedule.of(to.set.kind).insert(item{to.at, e})
 		}
 	}
 	source := created.Source.RunID
@@ -136,7 +135,6 @@ type choice struct {
 	wants    func(runlane.QueueName) bool // nil: all
 }
 
-// ofStatus selects lists by status.
 func ofStatus(wanted ...runlane.Status) func(kind) bool {
 	return func(k kind) bool { return slices.Contains(wanted, k.is()) }
 }
@@ -173,7 +171,6 @@ func (env *environment) lists(by *choice) []*ordered {
 	return found
 }
 
-// byKind builds lists of a few runs.
 func byKind(runs map[*entry]struct{}) lists {
 	all := lists{}
 	for e := range runs {

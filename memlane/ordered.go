@@ -165,7 +165,6 @@ func descend(sets []*ordered, after *position) *walk {
 	return w.begin()
 }
 
-// begin builds the heap.
 func (w *walk) begin() *walk {
 	for n := range w.sets {
 		if w.has(n) {
@@ -209,7 +208,6 @@ func (w *walk) pop() (found item, ok bool, err error) {
 	return found, ok, nil
 }
 
-// advance skips the item that peek returned.
 func (w *walk) advance() {
 	n, by, last := w.heap[0], 1, len(w.heap)-1
 	if w.descending {
@@ -223,7 +221,6 @@ func (w *walk) advance() {
 	w.sink(0)
 }
 
-// sink moves a heap entry down to its place.
 func (w *walk) sink(i int) {
 	for {
 		child := 2*i + 1
@@ -241,7 +238,6 @@ func (w *walk) sink(i int) {
 	}
 }
 
-// has reports whether set n has a next item.
 func (w *walk) has(n int) bool { return w.next[n][0] >= 0 && w.next[n][0] < len(w.sets[n].blocks) }
 
 func (w *walk) at(n int) item { return w.sets[n].blocks[w.next[n][0]][w.next[n][1]] }

@@ -27,7 +27,6 @@ func holds(r *row, text string) bool {
 	return ok && err == nil && r.ClaimedBy(token)
 }
 
-// liveRow is [embedded.Outbox.Live].
 func (e *entry) liveRow() *row { return e.outbox.Live(e.known()) }
 
 // message returns a copy of the row for callers.

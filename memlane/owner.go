@@ -37,7 +37,6 @@ func (env *environment) judgeOwners(e *entry, now embedded.Millis) error {
 	return nil
 }
 
-// own takes the keys of a new run.
 func (env *environment) own(e *entry) {
 	if key := e.created.IdempotencyKey; key != "" {
 		env.idempotency[scopedKey{e.created.TaskID, key}] = &owner{run: e} // may replace an expired owner

@@ -33,7 +33,6 @@ var usualTexts = []string{
 // textsKept bounds the texts of a run that can be repeated by number, usualTexts and IDs included.
 const textsKept = 40
 
-// texts returns the texts known from the start.
 func (e *entry) texts(room []string) []string {
 	return append(append(room[:0], usualTexts...), string(e.id), string(e.environment))
 }
@@ -117,7 +116,7 @@ func (p *packer) bytes(b []byte) {
 	p.b = append(p.b, b...)
 }
 
-func (p *packer) texted(m map[string]string) {
+func (p *packer) textMap(m map[string]string) {
 	if m == nil {
 		p.number(-1)
 		return
@@ -146,11 +145,10 @@ func (p *packer) state(s *state) {
 	}
 	p.text(s.LeaseToken)
 	p.text(s.leaseWorker)
-	p.texted(s.traceCarrier)
-	p.texted(s.meta)
+	p.textMap(s.traceCarrier)
+	p.textMap(s.meta)
 }
 
-// instants returns all times of a projection.
 func (s *state) instants() [8]*embedded.Millis {
 	return [...]*embedded.Millis{
 		&s.RunAt, &s.startedAt, &s.FinishedAt, &s.dispatchedAt, &s.DispatchExpiresAt, &s.CreatedAt, &s.UpdatedAt,
@@ -198,8 +196,8 @@ func (p *packer) events(e *entry) {
 		p.text(actor.ID)
 		p.flag(ev.notes != nil)
 		if ev.notes != nil {
-			p.texted(ev.notes.meta)
-			p.texted(ev.notes.traceCarrier)
+			p.textMap(ev.notes.meta)
+			p.textMap(ev.notes.traceCarrier)
 		}
 		if i > 0 { // run.created is stored already
 			p.body(ev.body)
@@ -241,7 +239,7 @@ func (p *packer) body(body runlane.EventBody) {
 		p.instant(embedded.At(d.AvailableAt))
 		p.instant(embedded.At(d.RequestedAt))
 		p.instant(embedded.At(d.DispatchExpiresAt))
-		p.texted(d.TraceCarrier)
+		p.textMap(d.TraceCarrier)
 	case *runlane.RunLeaseClaimed:
 		p.lease(&b.Lease)
 	case *runlane.RunLeaseHeartbeat:
@@ -283,5 +281,5 @@ func (p *packer) lease(l *runlane.Lease) {
 func (p *packer) failure(f *runlane.Failure) {
 	p.text(string(f.Code))
 	p.text(f.Message)
-	p.texted(f.Meta)
+	p.textMap(f.Meta)
 }

@@ -56,7 +56,6 @@ func (q *queue) push(w waitingWakeup) {
 	q.size++
 }
 
-// pop takes the oldest wakeup.
 func (q *queue) pop() (waitingWakeup, bool) {
 	if q.size == 0 {
 		return waitingWakeup{}, false

@@ -53,7 +53,6 @@ func (t *Transport) Receive(
 	return nil
 }
 
-// join adds a reception to its queues.
 func (t *Transport) join(names []runlane.QueueName, concurrency int) (*reception, error) {
 	if err := embedded.JudgeReceive(names, concurrency); err != nil {
 		return nil, err
@@ -82,7 +81,7 @@ func (t *Transport) leave(r *reception) {
 	for _, q := range r.queues {
 		q.receptions = slices.DeleteFunc(q.receptions, func(other *reception) bool { return other == r })
 		if !t.isClosed() {
-			t.pauseWithout(q, r)
+			t.startPauses(q, r)
 		}
 	}
 }

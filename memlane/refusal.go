@@ -28,7 +28,6 @@ type refusals struct {
 // open reports whether a reception refused the wakeup in this round. r may be nil.
 func (r *refusals) open() bool { return r != nil && len(r.by) > 0 }
 
-// refuse records a refusal.
 func (r *received) refuse(by *reception) {
 	if r.wakeup.refused == nil {
 		r.wakeup.refused = &refusals{}
@@ -49,13 +48,12 @@ func (t *Transport) offer(next received) {
 			return
 		}
 	}
-	d := &delayed{at: t.roundEnds(next.queue, next.wakeup.refused), queue: next.queue, wakeup: next.wakeup}
+	d := &delayed{at: t.roundEnd(next.queue, next.wakeup.refused), queue: next.queue, wakeup: next.wakeup}
 	d.refused = next.queue.refused.PushBack(d)
 	t.keep(d)
 }
 
-// roundEnds returns the end of the round as known now.
-func (t *Transport) roundEnds(q *queue, refused *refusals) time.Time {
+func (t *Transport) roundEnd(q *queue, refused *refusals) time.Time {
 	now := time.Now()
 	if refused.until.IsZero() {
 		for _, r := range q.receptions {
@@ -109,12 +107,12 @@ func (d *delayed) endRound() {
 	d.wakeup.refused.by, d.wakeup.refused.until = nil, time.Time{}
 }
 
-// pauseWithout starts the pauses that waited only for a reception that has left the queue.
-func (t *Transport) pauseWithout(q *queue, left *reception) {
+// startPauses starts the pauses that waited only for a reception that has left the queue.
+func (t *Transport) startPauses(q *queue, left *reception) {
 	delete(q.passed, left)
 	for e := q.refused.Front(); e != nil; e = e.Next() {
 		d := e.Value.(*delayed)
-		if at := t.roundEnds(q, d.wakeup.refused); at.Before(d.at) {
+		if at := t.roundEnd(q, d.wakeup.refused); at.Before(d.at) {
 			t.move(d, at)
 		}
 	}

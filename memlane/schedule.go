@@ -32,7 +32,7 @@ func (s *schedule) place(fire embedded.Millis) (index int, found bool) {
 	})
 }
 
-// PutSchedule writes a record if its version is still the one that the caller read.
+// PutSchedule implements [lane.Storage].
 func (s *Storage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (*runlane.ScheduleRecord, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err

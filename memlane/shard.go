@@ -26,18 +26,15 @@ type shard struct {
 
 var shardSeed = maphash.MakeSeed()
 
-// shard returns the shard for a run ID.
 func (env *environment) shard(id runlane.RunID) *shard {
 	return &env.shards[maphash.String(shardSeed, string(id))%shardCount]
 }
 
-// add adds a new run.
 func (env *environment) add(e *entry) {
 	e.shard = env.shard(e.id)
 	e.shard.runs[e.id] = e
 }
 
-// ids returns the IDs of all runs, sorted.
 func (env *environment) ids() []runlane.RunID {
 	var ids []runlane.RunID
 	for n := range env.shards {
@@ -47,7 +44,6 @@ func (env *environment) ids() []runlane.RunID {
 	return ids
 }
 
-// sets returns the chosen indexes of all shards.
 func (env *environment) sets(choose func(*indexes) []*ordered) []*ordered {
 	var sets []*ordered
 	for n := range env.shards {

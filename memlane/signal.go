@@ -18,8 +18,7 @@ type mailbox struct {
 // mail returns the run's mailbox, or nil.
 func (e *entry) mail() *mailbox { return e.shard.mail[e.id] }
 
-// mailed returns the number of signals sent to the run.
-func (e *entry) mailed() int64 {
+func (e *entry) signalCount() int64 {
 	if m := e.mail(); m != nil {
 		return m.count
 	}
@@ -72,7 +71,7 @@ func (s *Storage) ReadMail(ctx context.Context, q *lane.MailQuery) (*lane.Mail, 
 	if e == nil {
 		return nil, embedded.NotFound(q.RunID)
 	}
-	mail := &lane.Mail{Run: e.view().project(false), Count: e.mailed()}
+	mail := &lane.Mail{Run: e.view().project(false), Count: e.signalCount()}
 	for _, name := range q.Names {
 		if found := e.mail().find(name, q.ID); found != nil {
 			signal := *found
@@ -119,7 +118,6 @@ func (s *Storage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.
 	return &r.commit, nil
 }
 
-// judgeSignal returns why a signal cannot be stored.
 func judgeSignal(e *entry, c *lane.SignalCommand) error {
 	if e == nil {
 		return lane.Moved(c.RunID)
@@ -128,5 +126,5 @@ func judgeSignal(e *entry, c *lane.SignalCommand) error {
 	if !known.Is(embedded.At(c.CreatedAt)) {
 		return lane.Moved(c.RunID)
 	}
-	return embedded.JudgeSignal(known, c, e.mail().find(c.Signal.Name, c.Signal.ID) != nil, e.mailed())
+	return embedded.JudgeSignal(known, c, e.mail().find(c.Signal.Name, c.Signal.ID) != nil, e.signalCount())
 }

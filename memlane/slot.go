@@ -88,7 +88,6 @@ func (env *environment) takeSlot(e *entry, limit int, now embedded.Millis) bool 
 	return true
 }
 
-// freeSlot frees the run's slot, if any.
 func (env *environment) freeSlot(e *entry) {
 	p := e.slot
 	if p == nil {

@@ -119,7 +119,7 @@ func (s *Storage) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, er
 	if e == nil {
 		return nil, embedded.NotFound(key.RunID)
 	}
-	own(run, true)
+	detach(run, true)
 	return run, nil
 }
 

@@ -207,7 +207,7 @@ func (t *Transport) send(w *lane.Wakeup, delay time.Duration) lane.PublishOutcom
 	kept := *w
 	kept.TraceCarrier = maps.Clone(w.TraceCarrier)
 	if q := t.queue(w.Queue); delay > 0 {
-		t.keepFor(q, kept, delay)
+		t.sendLater(q, kept, delay)
 	} else {
 		q.push(waitingWakeup{Wakeup: kept})
 	}

@@ -23,29 +23,27 @@ func (e *entry) view() *entry {
 		return e
 	}
 	v := *e
-	v.unpacked, _ = e.opened()
+	v.unpacked, _ = e.decode()
 	return &v
 }
 
-// history returns the run's events, for reading.
 func (e *entry) history() []event {
 	if e.unpacked != nil {
 		return e.events
 	}
-	l, u := e.opened()
+	l, u := e.decode()
 	u.events(l)
 	return l.events
 }
 
-// unpack restores the data of a packed run.
 func (e *entry) unpack() {
-	l, u := e.opened()
+	l, u := e.decode()
 	u.events(l)
 	e.unpacked, e.packed = l, ""
 }
 
-// opened returns a packed run's data without events. The unpacker reads those next.
-func (e *entry) opened() (*unpacked, *unpacker) {
+// decode returns a packed run's data without events. The unpacker reads those next.
+func (e *entry) decode() (*unpacked, *unpacker) {
 	l := &unpacked{created: &runlane.RunCreated{}}
 	l.outbox.FirstPublished = embedded.Absent
 	u := &unpacker{s: e.packed, texts: e.texts(make([]string, 0, textsKept))}
@@ -104,7 +102,7 @@ func (u *unpacker) bytes() []byte {
 	return append(make([]byte, 0, n), u.take(n)...)
 }
 
-func (u *unpacker) texted() map[string]string {
+func (u *unpacker) textMap() map[string]string {
 	n := u.number()
 	if n < 0 {
 		return nil
@@ -134,7 +132,7 @@ func (u *unpacker) state(s *state) {
 		s.failure = new(u.failure())
 	}
 	s.LeaseToken, s.leaseWorker = u.text(), u.text()
-	s.traceCarrier, s.meta = u.texted(), u.texted()
+	s.traceCarrier, s.meta = u.textMap(), u.textMap()
 }
 
 func (u *unpacker) created(c *runlane.RunCreated) {
@@ -171,7 +169,7 @@ func (u *unpacker) events(l *unpacked) {
 		ev.at = u.instant()
 		ev.actor = unique.Make(runlane.Actor{Type: runlane.ActorType(u.text()), ID: u.text()})
 		if u.flag() {
-			ev.notes = &notes{meta: u.texted(), traceCarrier: u.texted()}
+			ev.notes = &notes{meta: u.textMap(), traceCarrier: u.textMap()}
 		}
 		if i == 0 {
 			ev.body = l.created
@@ -191,7 +189,7 @@ func (u *unpacker) body() runlane.EventBody {
 			AvailableAt:       u.instant().Time(),
 			RequestedAt:       u.instant().Time(),
 			DispatchExpiresAt: u.instant().Time(),
-			TraceCarrier:      u.texted(),
+			TraceCarrier:      u.textMap(),
 		}}
 	case runlane.EventLeaseClaimed:
 		return &runlane.RunLeaseClaimed{Lease: u.lease()}
@@ -225,5 +223,5 @@ func (u *unpacker) lease() runlane.Lease {
 }
 
 func (u *unpacker) failure() runlane.Failure {
-	return runlane.Failure{Code: runlane.ErrorCode(u.text()), Message: u.text(), Meta: u.texted()}
+	return runlane.Failure{Code: runlane.ErrorCode(u.text()), Message: u.text(), Meta: u.textMap()}
 }

@@ -20,15 +20,15 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 		},
 		eligibility: func(t *tx, e *entry, _ *plan) error {
 			if c.Flow != nil {
-				if takes, err := t.takes(c.Flow, c.Projected.Environment); err != nil || !takes {
+				if open, err := t.isFlowOpen(c.Flow, c.Projected.Environment); err != nil || !open {
 					return cmp.Or(err, c.Flow.Closed(c.Projected.ID))
 				}
 			}
 			if c.Look != nil && e != nil {
-				if count, err := mailed(t.Conn, e); err != nil || c.Look.Mailed(count) {
+				if count, err := signalCount(t.Conn, e); err != nil || c.Look.Mailed(count) {
 					return cmp.Or(err, lane.Moved(c.Projected.ID))
 				}
-				if are, err := missing(t.Conn, e, c.Look.Calls); err != nil || !are {
+				if all, err := allUnfinished(t.Conn, e, c.Look.Calls); err != nil || !all {
 					return cmp.Or(err, lane.Moved(c.Projected.ID))
 				}
 			}
@@ -149,7 +149,6 @@ func (t *tx) judge(env int64, e *entry, p *prepared, j judgment, todo *plan) err
 	return t.judgeSlotOfCreation(env, p, todo)
 }
 
-// change writes a judged command.
 func (t *tx) change(
 	e *entry, p *prepared, initial lane.InitialOutbox, todo *plan, commit *lane.Commit,
 ) (*entry, error) {
@@ -157,10 +156,10 @@ func (t *tx) change(
 	if created {
 		e = &entry{Record: &record.Record{Outbox: embedded.Outbox[string]{FirstPublished: embedded.Absent}, First: 1}}
 		var err error
-		if e.env, err = t.s.names.made(t.Tx, p.Projected.Environment.Name()); err != nil {
+		if e.env, err = t.s.names.ensure(t.Tx, p.Projected.Environment.Name()); err != nil {
 			return nil, err
 		}
-		if e.queue, err = t.s.names.made(t.Tx, string(p.Projected.Queue)); err != nil {
+		if e.queue, err = t.s.names.ensure(t.Tx, string(p.Projected.Queue)); err != nil {
 			return nil, err
 		}
 	}
@@ -204,7 +203,7 @@ func (t *tx) change(
 		return nil, err
 	}
 	var err error
-	if commit.Untold, err = t.leave(e); err != nil {
+	if commit.Untold, err = t.markUntold(e); err != nil {
 		return nil, err
 	}
 	if created {

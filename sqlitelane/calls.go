@@ -34,8 +34,8 @@ func untold(c *file.Conn, e *entry) (bool, error) {
 	return row != nil, err
 }
 
-// missing reports whether each of the calls has children that have not ended.
-func missing(c *file.Conn, e *entry, names []string) (bool, error) {
+// allUnfinished reports whether each of the calls has children that have not ended.
+func allUnfinished(c *file.Conn, e *entry, names []string) (bool, error) {
 	for _, name := range names {
 		found, err := calls(c, e, name)
 		if err != nil || len(found) == 0 || found[0].Whole() {
@@ -87,14 +87,14 @@ func (s *Storage) ReadCalls(ctx context.Context, q *lane.CallQuery) (read *lane.
 		return nil, err
 	}
 	err = s.read(ctx, true, func(c *file.Conn) error {
-		e, err := s.look(c, q.Environment, q.RunID)
+		e, err := s.readRun(c, q.Environment, q.RunID)
 		switch {
 		case err != nil:
 			return err
 		case e == nil:
 			return embedded.NotFound(q.RunID)
 		}
-		read = &lane.CallsRead{Run: e.bare()}
+		read = &lane.CallsRead{Run: e.bareRun()}
 		if read.Untold, err = untold(c, e); err != nil || !e.Calls {
 			return err
 		}
@@ -107,13 +107,13 @@ func (s *Storage) ReadCalls(ctx context.Context, q *lane.CallQuery) (read *lane.
 	return read, nil
 }
 
-// toTell lists ended runs that owe notifications, by when they ended.
-var toTell = list{column: "at", where: "TRUE", from: "untold CROSS JOIN runs ON runs.n = untold.run"}
+// untoldRuns lists ended runs that owe notifications, by when they ended.
+var untoldRuns = list{column: "at", where: "TRUE", from: "untold CROSS JOIN runs ON runs.n = untold.run"}
 
 // ListRunsToTell returns ended runs that owe notifications.
 func (s *Storage) ListRunsToTell(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsToTell", q,
-		func(*file.Conn, *entry, *lane.RunRef) (embedded.Verdict, error) { return embedded.Take, nil }, nil, toTell)
+		func(*file.Conn, *entry, *lane.RunRef) (embedded.Verdict, error) { return embedded.Take, nil }, nil, untoldRuns)
 }
 
 // TellEnd notifies one caller of an end, once.
@@ -206,8 +206,8 @@ func (t *tx) tell(c *lane.TellCommand) error {
 		to.n, int64(created), c.To.Name)
 }
 
-// leave marks a run that has just ended if it owes notifications, and reports that.
-func (t *tx) leave(e *entry) (bool, error) {
+// markUntold marks a run that has just ended if it owes notifications, and reports that.
+func (t *tx) markUntold(e *entry) (bool, error) {
 	if !lane.Untold(&e.Run, e.Calls) {
 		return false, nil
 	}

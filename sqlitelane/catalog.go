@@ -25,7 +25,7 @@ func (s *Storage) PutTask(ctx context.Context, c *lane.PutTaskCommand) error {
 		return &runlane.Error{Code: runlane.ErrInternal, Message: "a task's record does not marshal", Cause: err}
 	}
 	return s.write(ctx, func(t *tx) error {
-		env, err := s.names.made(t.Tx, c.Environment.Name())
+		env, err := s.names.ensure(t.Tx, c.Environment.Name())
 		if err != nil {
 			return err
 		}

@@ -131,7 +131,7 @@ func (k *check) whole() error {
 
 // run checks one run. Expected times come from the contract's predicates.
 func (k *check) run(id runlane.RunID) error {
-	e, err := k.s.look(k.c, k.environment, id)
+	e, err := k.s.readRun(k.c, k.environment, id)
 	if err != nil || e == nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (k *check) owned(e *entry) error {
 }
 
 func (k *check) history(e *entry) error {
-	if _, err := e.whole(k.c); err != nil {
+	if _, err := e.fullRun(k.c); err != nil {
 		k.broken(e.Run.ID, ruleBytes, "%v", err)
 		return nil
 	}

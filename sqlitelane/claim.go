@@ -26,7 +26,7 @@ func (s *Storage) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lan
 			if err := embedded.JudgeClaim(known, c); err != nil {
 				return err
 			}
-			if holds, err := t.holds(ctx, e.Run.ID); err != nil || !holds {
+			if holds, err := t.stillHolds(ctx, e.Run.ID); err != nil || !holds {
 				return cmp.Or(err, error(embedded.LostRace(lane.LostEligibility)))
 			}
 			woken := e.Answers(known, c)
@@ -49,7 +49,7 @@ func (s *Storage) ReleaseRunLease(ctx context.Context, c *lane.ReleaseCommand) e
 		return err
 	}
 	return s.read(ctx, true, func(conn *file.Conn) error {
-		e, err := s.look(conn, c.Environment, c.RunID)
+		e, err := s.readRun(conn, c.Environment, c.RunID)
 		return cmp.Or(err, embedded.JudgeRelease(e.known(), c))
 	})
 }

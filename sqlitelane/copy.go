@@ -28,11 +28,11 @@ func (s *Storage) CopyTo(ctx context.Context, path string) (size int64, err erro
 		return 0, refused(err, "%s has no absolute path", path)
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return 0, taken(path, err)
+		return 0, pathTaken(path, err)
 	}
 	for _, ending := range []string{"-wal", "-shm", "-journal"} { // of a removed file: SQLite would use them
 		if _, err := os.Lstat(path + ending); !errors.Is(err, fs.ErrNotExist) {
-			return 0, taken(path+ending, err)
+			return 0, pathTaken(path+ending, err)
 		}
 	}
 	draft := path + "." + rand.Text()[:12]
@@ -40,7 +40,7 @@ func (s *Storage) CopyTo(ctx context.Context, path string) (size int64, err erro
 	if size, err = s.copyTo(ctx, draft); err != nil {
 		return 0, err
 	}
-	return size, name(draft, path)
+	return size, publish(draft, path)
 }
 
 // RestoreTo replaces the file at path by a checked copy and returns its size in bytes. While any process has that file
@@ -135,7 +135,6 @@ func (s *Storage) checkCopy(ctx context.Context, path string) error {
 	return nil
 }
 
-// synced syncs the file.
 func synced(path string) (size int64, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -149,17 +148,17 @@ func synced(path string) (size int64, err error) {
 	return info.Size(), f.Sync()
 }
 
-// name renames the draft in one step. It never overwrites.
-func name(draft, path string) error {
+// publish renames the draft in one step. It never overwrites.
+func publish(draft, path string) error {
 	err := os.Link(draft, path)
 	if err != nil && !errors.Is(err, fs.ErrExist) { // no hard links here: two concurrent copies may both pass this check
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			return taken(path, err)
+			return pathTaken(path, err)
 		}
 		err = os.Rename(draft, path)
 	}
 	if errors.Is(err, fs.ErrExist) {
-		return taken(path, nil)
+		return pathTaken(path, nil)
 	}
 	if err == nil { // a file with two names cannot be opened
 		err = os.Remove(draft)
@@ -185,7 +184,7 @@ func syncFolder(folder string) error {
 	return f.Close()
 }
 
-func taken(path string, cause error) error {
+func pathTaken(path string, cause error) error {
 	return &runlane.Error{
 		Code:    runlane.ErrValidationFailed,
 		Message: fmt.Sprintf("%s is there already, or cannot be looked at", path),

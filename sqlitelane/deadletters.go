@@ -39,7 +39,7 @@ func (s *Storage) ListDeadLetters(
 	return page, err
 }
 
-// RequeueDeadLetters makes rows pending again and due at once, with no attempts.
+// RequeueDeadLetters implements [lane.Storage].
 func (s *Storage) RequeueDeadLetters(ctx context.Context, c *lane.RequeueCommand) (requeued int, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return 0, err

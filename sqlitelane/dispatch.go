@@ -13,9 +13,7 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// ListRunsNeedingDispatch returns runs of q.Bounded that want a slot, in due order, at most as many of each partition
-// as it has free slots. A running run with an expired lease is always returned: it may hold a slot, or may have
-// started when the queue had no limit.
+// ListRunsNeedingDispatch implements [lane.Storage].
 func (s *Storage) ListRunsNeedingDispatch(
 	ctx context.Context, q *lane.DueQuery,
 ) (page *runlane.Page[lane.RunRef], err error) {
@@ -78,11 +76,11 @@ func (s *Storage) limitAll(ctx context.Context, q *lane.DueQuery) error {
 		return err
 	}
 	return s.write(ctx, func(t *tx) error {
-		env, err := s.names.made(t.Tx, q.Environment.Name())
+		env, err := s.names.ensure(t.Tx, q.Environment.Name())
 		for _, name := range news {
 			var queue int64
 			if err == nil {
-				queue, err = s.names.made(t.Tx, string(name))
+				queue, err = s.names.ensure(t.Tx, string(name))
 			}
 			if err == nil {
 				err = t.limit(env, queue)
@@ -154,7 +152,6 @@ func (d *dispatch) ofQueue(found []item, queue int64, limit int, after *embedded
 	return found, err
 }
 
-// ofPartition lists the runs of a partition that want a slot.
 func ofPartition(p partitionKey) list {
 	return list{
 		column: "wants_at", where: "queue = ?6 AND ckey = ?7 AND wants_at IS NOT NULL", values: []any{p.queue, p.key},

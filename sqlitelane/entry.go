@@ -207,7 +207,6 @@ func blob(v driver.Value) []byte  { b, _ := v.([]byte); return b }
 func payloadKey(n int64) int64 { return 2 * n }
 func outputKey(n int64) int64  { return 2*n + 1 }
 
-// bytesOf returns a payload or output.
 func bytesOf(c *file.Conn, place record.Place, inline []byte, key int64) ([]byte, error) {
 	if place.Apart() {
 		row, err := c.One("SELECT data FROM bulk WHERE k = ?", key)

@@ -79,7 +79,6 @@ func examineHead(c *file.Conn, path string) (lane.Finding, error) {
 	return f, nil
 }
 
-// examinePages reads every page.
 func examinePages(c *file.Conn, path string) (lane.Finding, error) {
 	f := lane.Finding{Check: "pages of the file"}
 	row, err := c.One("PRAGMA quick_check(1)")

@@ -84,7 +84,7 @@ var FlowLists = map[string]string{
 // those that are not.
 func (s *Storage) MultiplyFlows(e runlane.Environment, n int, at time.Time) error {
 	return s.write(context.Background(), func(t *tx) error {
-		env, err := s.names.made(t.Tx, e.Name())
+		env, err := s.names.ensure(t.Tx, e.Name())
 		if err != nil {
 			return err
 		}
@@ -285,7 +285,7 @@ func (t *Transport) Keep() {
 	defer t.mu.Unlock()
 	for _, rs := range t.receptions {
 		for _, r := range rs {
-			t.keep(context.Background(), r)
+			t.extendVisibility(context.Background(), r)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func flow(c *file.Conn, env int64, id runlane.FlowID) (*lane.FlowRecord, error) 
 	return flowRecord(row), nil
 }
 
-// PutFlow writes or removes a flow's record if its version is still the one that the caller read.
+// PutFlow implements [lane.Storage].
 func (s *Storage) PutFlow(ctx context.Context, c *lane.FlowCommand) (put *lane.FlowRecord, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (s *Storage) PutFlow(ctx context.Context, c *lane.FlowCommand) (put *lane.F
 		if put = nil; c.Remove {
 			return t.Exec("DELETE FROM flows WHERE env = ? AND id = ?", env, string(c.Flow.ID))
 		}
-		if env, err = s.names.made(t.Tx, c.Environment.Name()); err != nil {
+		if env, err = s.names.ensure(t.Tx, c.Environment.Name()); err != nil {
 			return err
 		}
 		put = c.Flow.AtRest()
@@ -222,8 +222,8 @@ func flowParts(q *lane.FlowQuery, before int64, after *embedded.Position) []flow
 	return []flowPart{{flowsEarlier, []any{before}, finishedColumn}}
 }
 
-// takes reports whether the flow is open for the run of the check.
-func (t *tx) takes(c *lane.FlowCheck, e runlane.Environment) (bool, error) {
+// isFlowOpen reports whether the flow is open for the run of the check.
+func (t *tx) isFlowOpen(c *lane.FlowCheck, e runlane.Environment) (bool, error) {
 	env, err := t.s.names.find(t.Conn, e.Name())
 	if err != nil {
 		return false, err

@@ -40,7 +40,6 @@ func (g *groups) remember(of group, number int64) {
 	g.numbers[of], g.queues[number] = number, of.queue
 }
 
-// queue returns the queue of a group.
 func (g *groups) queue(c *file.Conn, number int64) (int64, error) {
 	g.mu.RLock()
 	queue, ok := g.queues[number]
@@ -117,7 +116,6 @@ func (s *Storage) choose(c *file.Conn, env int64, column string, by *choice) ([]
 	}
 }
 
-// wants reports whether the group's queue is wanted.
 func (s *Storage) wants(c *file.Conn, group int64, by *choice) (bool, error) {
 	if group == 0 || by.wants == nil {
 		return true, nil
@@ -163,7 +161,6 @@ func (s *Storage) chooseGroups(c *file.Conn, env int64, column string, by *choic
 	}
 }
 
-// ofKinds selects lists by kind.
 func ofKinds(kinds ...record.Kind) func(int64) bool {
 	return func(value int64) bool {
 		for _, kind := range kinds {

@@ -11,7 +11,7 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// ListRuns pages summaries: active runs by when they next need attention, then finished runs, newest first.
+// ListRuns implements [lane.Storage].
 func (s *Storage) ListRuns(ctx context.Context, q *lane.RunQuery) (page *runlane.Page[runlane.RunSummary], err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err

@@ -56,8 +56,8 @@ func (n *names) known(c *file.Conn, text string) (int64, error) {
 	return number, err
 }
 
-// made returns the number of a name. It is created if missing.
-func (n *names) made(tx *file.Tx, text string) (int64, error) {
+// ensure returns the number of a name. It is created if missing.
+func (n *names) ensure(tx *file.Tx, text string) (int64, error) {
 	number, err := n.find(tx.Conn, text)
 	if err != nil || number != 0 {
 		if _, known := n.number(text); !known && number != 0 {
@@ -97,7 +97,6 @@ func (s *Storage) Environments(ctx context.Context) (found []runlane.Environment
 	return found, err
 }
 
-// named returns the name of a number.
 func (n *names) named(c *file.Conn, number int64) (string, error) {
 	if text, ok := n.text(number); ok {
 		return text, nil

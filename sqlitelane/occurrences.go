@@ -34,8 +34,7 @@ func (t *tx) occurrence(env int64, id runlane.ScheduleID, fire embedded.Millis) 
 	return readOccurrence(row)
 }
 
-// ClaimScheduleOccurrence gives one caller the occurrence if it is new or its claim has expired. It never gives one at
-// or before the last fire, even if the occurrence's record is gone.
+// ClaimScheduleOccurrence implements [lane.Storage].
 func (s *Storage) ClaimScheduleOccurrence(
 	ctx context.Context, c *lane.ClaimOccurrenceCommand,
 ) (claim *lane.OccurrenceClaim, err error) {
@@ -85,8 +84,7 @@ func (s *Storage) ClaimScheduleOccurrence(
 	return claim, nil
 }
 
-// CompleteScheduleOccurrence records the result of a claimed occurrence and moves the last fire forward. Repeating it
-// with the same token and result changes nothing.
+// CompleteScheduleOccurrence implements [lane.Storage].
 func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.CompleteOccurrenceCommand) error {
 	if err := embedded.Ended(ctx); err != nil {
 		return err
@@ -128,7 +126,7 @@ func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.Comple
 	})
 }
 
-// ListScheduleOccurrences pages completed occurrences, newest first.
+// ListScheduleOccurrences implements [lane.Storage].
 func (s *Storage) ListScheduleOccurrences(
 	ctx context.Context, q *lane.OccurrenceQuery,
 ) (*runlane.Page[runlane.Occurrence], error) {

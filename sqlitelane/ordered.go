@@ -49,7 +49,6 @@ func (t *Transport) unpark(ctx context.Context, r *reception) {
 		"UPDATE messages SET visible = ?3, told = ?3 WHERE n IN (SELECT a.n"+first+")", int64(parked))
 }
 
-// orderedIn returns the names of the file's ordered queues.
 func orderedIn(c *file.Conn) (names []runlane.QueueName, err error) {
 	err = c.Each("SELECT name FROM ordered_queues ORDER BY name", func(row []driverValue) (bool, error) {
 		names = append(names, runlane.QueueName(text(row[0])))
@@ -58,9 +57,9 @@ func orderedIn(c *file.Conn) (names []runlane.QueueName, err error) {
 	return names, err
 }
 
-// agree reconciles the ordered queues of a program and its file. A program that names none takes the file's. One that
+// reconcileOrdered reconciles the ordered queues of a program and its file. A program that names none takes the file's. One that
 // names queues may add to them, but must name all: it would not expect that other queues are ordered.
-func agree(f *file.File, named []runlane.QueueName) (all []runlane.QueueName, err error) {
+func reconcileOrdered(f *file.File, named []runlane.QueueName) (all []runlane.QueueName, err error) {
 	ctx := context.Background()
 	err = f.Read(ctx, func(c *file.Conn) (err error) {
 		all, err = orderedIn(c)
@@ -83,7 +82,7 @@ func agree(f *file.File, named []runlane.QueueName) (all []runlane.QueueName, er
 			if slices.Contains(all, name) {
 				continue
 			}
-			if err := judgeUnderWay(t.Conn, name); err != nil {
+			if err := refuseActiveRuns(t.Conn, name); err != nil {
 				return err
 			}
 			if err := t.Exec("INSERT OR IGNORE INTO ordered_queues(name) VALUES(?)", string(name)); err != nil {
@@ -108,8 +107,8 @@ func judgeOrdered(all, named []runlane.QueueName) (more bool, err error) {
 	return slices.ContainsFunc(named, func(name runlane.QueueName) bool { return !slices.Contains(all, name) }), nil
 }
 
-// judgeUnderWay refuses to order a queue with active runs in any environment: their wakeups are in no group.
-func judgeUnderWay(c *file.Conn, name runlane.QueueName) error {
+// refuseActiveRuns refuses to order a queue with active runs in any environment: their wakeups are in no group.
+func refuseActiveRuns(c *file.Conn, name runlane.QueueName) error {
 	active, err := c.Number(`SELECT count(*) FROM runs INDEXED BY runs_list
 		WHERE env IN (SELECT id FROM names) AND kind IN (?, ?, ?, ?) AND queue = (SELECT id FROM names WHERE name = ?)`,
 		int64(record.Queued), int64(record.Waiting), int64(record.Leased), int64(record.Cancelling), string(name))
@@ -121,8 +120,8 @@ func judgeUnderWay(c *file.Conn, name runlane.QueueName) error {
 		"let them end or cancel them first, or give new runs an ordered queue of another name")
 }
 
-// orders reports whether a queue is ordered, even if another process named it after this one started.
-func (t *Transport) orders(tx *tx, queue runlane.QueueName) (bool, error) {
+// isOrdered reports whether a queue is ordered, even if another process named it after this one started.
+func (t *Transport) isOrdered(tx *tx, queue runlane.QueueName) (bool, error) {
 	if slices.Contains(t.ordered, queue) {
 		return true, nil
 	}

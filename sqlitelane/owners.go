@@ -121,7 +121,7 @@ func (s *Storage) ownerOf(ctx context.Context, kind int64, key lane.OwnerKey) (r
 		if holder == nil || !holder.Retains(now) {
 			return embedded.NoOwner(kindNames[kind])
 		}
-		run, err = holder.whole(c)
+		run, err = holder.fullRun(c)
 		return err
 	})
 	return run, err

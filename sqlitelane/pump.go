@@ -48,7 +48,7 @@ func (r *reception) lookAt(at time.Time) {
 func (t *Transport) pump(ctx context.Context, r *reception) {
 	keep := time.NewTicker(visibility / 3)
 	defer keep.Stop()
-	t.catchUp(ctx, r)
+	t.adjustToClock(ctx, r)
 	for {
 		select {
 		case <-ctx.Done():
@@ -56,8 +56,8 @@ func (t *Transport) pump(ctx context.Context, r *reception) {
 		case <-t.closed:
 			return
 		case <-keep.C:
-			t.keep(ctx, r)
-			t.catchUp(ctx, r)
+			t.extendVisibility(ctx, r)
+			t.adjustToClock(ctx, r)
 			r.nudge() // the clock may be ahead of the timer
 		case <-r.look:
 			t.take(ctx, r)
@@ -65,7 +65,6 @@ func (t *Transport) pump(ctx context.Context, r *reception) {
 	}
 }
 
-// take hands visible wakeups to idle workers.
 func (t *Transport) take(ctx context.Context, r *reception) {
 	idle := r.reserve(cap(r.handed))
 	if idle == 0 {
@@ -73,7 +72,7 @@ func (t *Transport) take(ctx context.Context, r *reception) {
 	}
 	r.backlog.Store(false)
 	now := t.storage.now()
-	found, next, err := t.anything(ctx, r, now)
+	found, next, err := t.findVisible(ctx, r, now)
 	var taken []message
 	if err == nil && found {
 		err = t.storage.write(ctx, func(tx *tx) (err error) {
@@ -85,7 +84,7 @@ func (t *Transport) take(ctx context.Context, r *reception) {
 		taken = nil
 	}
 	if ctx.Err() == nil && !t.isClosed() {
-		t.report(ctx, r, err)
+		t.logOutcome(ctx, r, err)
 		if err != nil {
 			r.lookAt(now.Add(time.Second)) // the file may be usable again
 		}
@@ -102,8 +101,8 @@ func (t *Transport) take(ctx context.Context, r *reception) {
 	}
 }
 
-// report logs once when the file becomes unusable and once when it is usable again.
-func (t *Transport) report(ctx context.Context, r *reception, err error) {
+// logOutcome logs once when the file becomes unusable and once when it is usable again.
+func (t *Transport) logOutcome(ctx context.Context, r *reception, err error) {
 	switch {
 	case err == nil && r.failing.CompareAndSwap(true, false):
 		t.log().InfoContext(ctx, "wakeups are taken again", "queues", r.queues)
@@ -114,7 +113,6 @@ func (t *Transport) report(ctx context.Context, r *reception, err error) {
 	}
 }
 
-// queueNumbers returns the numbers of the reception's queues, if they have one.
 func (t *Transport) queueNumbers(c *file.Conn, r *reception) (map[int64]runlane.QueueName, error) {
 	queues := map[int64]runlane.QueueName{}
 	for _, name := range r.queues {
@@ -129,8 +127,8 @@ func (t *Transport) queueNumbers(c *file.Conn, r *reception) (map[int64]runlane.
 	return queues, nil
 }
 
-// anything reports whether a wakeup is visible, else when the next one will be. It only reads.
-func (t *Transport) anything(ctx context.Context, r *reception, now time.Time) (found bool, next time.Time, err error) {
+// findVisible reports whether a wakeup is visible, else when the next one will be. It only reads.
+func (t *Transport) findVisible(ctx context.Context, r *reception, now time.Time) (found bool, next time.Time, err error) {
 	err = t.storage.read(ctx, true, func(c *file.Conn) error {
 		queues, err := t.queueNumbers(c, r)
 		for n := range queues {
@@ -211,8 +209,8 @@ func (t *Transport) takeRows(tx *tx, r *reception, most int) (taken []message, e
 	return taken, nil
 }
 
-// keep extends the visibility timeout of wakeups that are being handled, unless another process took them.
-func (t *Transport) keep(ctx context.Context, r *reception) {
+// extendVisibility extends the visibility timeout of wakeups that are being handled, unless another process took them.
+func (t *Transport) extendVisibility(ctx context.Context, r *reception) {
 	r.mu.Lock()
 	flying := maps.Clone(r.flying)
 	r.mu.Unlock()
@@ -232,9 +230,9 @@ func (t *Transport) keep(ctx context.Context, r *reception) {
 	})
 }
 
-// catchUp finds wakeups written while the clock was ahead of now. They wait their whole delay again from now on: the
+// adjustToClock finds wakeups written while the clock was ahead of now. They wait their whole delay again from now on: the
 // part that has passed is unknown.
-func (t *Transport) catchUp(ctx context.Context, r *reception) {
+func (t *Transport) adjustToClock(ctx context.Context, r *reception) {
 	const ahead = " FROM messages WHERE queue = ?1 AND visible > ?3 + 0 AND visible < ?2 AND told > ?3 + 0"
 	t.correct(ctx, r, "SELECT 1"+ahead+" LIMIT 1",
 		"UPDATE messages SET visible = visible - told + ?3, told = ?3 WHERE n IN (SELECT n"+ahead+")", int64(parked))

@@ -12,8 +12,8 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// look reads one run, or nil.
-func (s *Storage) look(c *file.Conn, environment runlane.Environment, id runlane.RunID) (*entry, error) {
+// readRun reads one run, or nil.
+func (s *Storage) readRun(c *file.Conn, environment runlane.Environment, id runlane.RunID) (*entry, error) {
 	env, err := s.names.known(c, environment.Name())
 	if err != nil || env == 0 {
 		return nil, err
@@ -29,9 +29,9 @@ func (s *Storage) look(c *file.Conn, environment runlane.Environment, id runlane
 	return &entry{Record: r, n: number(row[0]), env: env, queue: number(row[1])}, nil
 }
 
-// whole returns a copy of the run for callers, with payload and output.
-func (e *entry) whole(c *file.Conn) (*runlane.Run, error) {
-	run := e.bare()
+// fullRun returns a copy of the run for callers, with payload and output.
+func (e *entry) fullRun(c *file.Conn) (*runlane.Run, error) {
+	run := e.bareRun()
 	var err error
 	if run.Payload, err = bytesOf(c, e.Payload, e.Run.Payload, payloadKey(e.n)); err != nil {
 		return nil, err
@@ -42,8 +42,8 @@ func (e *entry) whole(c *file.Conn) (*runlane.Run, error) {
 	return run, nil
 }
 
-// bare returns a copy of the run for callers, without payload and output.
-func (e *entry) bare() *runlane.Run {
+// bareRun returns a copy of the run for callers, without payload and output.
+func (e *entry) bareRun() *runlane.Run {
 	run := e.Run
 	run.Payload, run.Output = nil, nil
 	return run.Clone()
@@ -56,7 +56,7 @@ func (s *Storage) GetRun(ctx context.Context, key lane.RunKey) (run *runlane.Run
 	}
 	read := func(whole bool) (apart bool, err error) {
 		err = s.read(ctx, whole, func(c *file.Conn) error {
-			e, err := s.look(c, key.Environment, key.RunID)
+			e, err := s.readRun(c, key.Environment, key.RunID)
 			switch {
 			case err != nil:
 				return err
@@ -66,7 +66,7 @@ func (s *Storage) GetRun(ctx context.Context, key lane.RunKey) (run *runlane.Run
 			if apart = e.Payload.Apart() || e.Output.Apart(); apart && !whole {
 				return nil // several rows need one transaction
 			}
-			run, err = e.whole(c)
+			run, err = e.fullRun(c)
 			return err
 		})
 		return apart, err
@@ -78,7 +78,7 @@ func (s *Storage) GetRun(ctx context.Context, key lane.RunKey) (run *runlane.Run
 	return run, err
 }
 
-// GetRuns returns runs in the order of q.IDs, with repeats and without missing ones.
+// GetRuns implements [lane.Storage].
 func (s *Storage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Run, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -86,16 +86,16 @@ func (s *Storage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Ru
 	runs := make([]*runlane.Run, 0, len(q.IDs))
 	err := s.read(ctx, true, func(c *file.Conn) error {
 		for _, id := range q.IDs {
-			e, err := s.look(c, q.Environment, id)
+			e, err := s.readRun(c, q.Environment, id)
 			if err != nil {
 				return err
 			}
 			if e == nil {
 				continue
 			}
-			run := e.bare()
+			run := e.bareRun()
 			if !q.WithoutPayload {
-				if run, err = e.whole(c); err != nil {
+				if run, err = e.fullRun(c); err != nil {
 					return err
 				}
 			}
@@ -109,22 +109,21 @@ func (s *Storage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Ru
 	return runs, nil
 }
 
-// InspectRun returns a run, its live delivery and the runs with a slot in its partition. A run with an expired
-// reservation is among them until another run takes the slot.
+// InspectRun implements [lane.Storage].
 func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.Inspection, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	inspection := &lane.Inspection{}
 	err := s.read(ctx, true, func(c *file.Conn) error {
-		e, err := s.look(c, q.Environment, q.RunID)
+		e, err := s.readRun(c, q.Environment, q.RunID)
 		switch {
 		case err != nil:
 			return err
 		case e == nil:
 			return embedded.NotFound(q.RunID)
 		}
-		if inspection.Run, err = e.whole(c); err != nil {
+		if inspection.Run, err = e.fullRun(c); err != nil {
 			return err
 		}
 		if d := e.Live(); d != nil {
@@ -145,7 +144,7 @@ func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.I
 	return inspection, nil
 }
 
-// ListRunEvents pages a run's history in sequence order. A missing run has no events.
+// ListRunEvents implements [lane.Storage].
 func (s *Storage) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runlane.Page[runlane.EventRecord], error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -157,7 +156,7 @@ func (s *Storage) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runla
 	}
 	page := &runlane.Page[runlane.EventRecord]{}
 	err = s.read(ctx, true, func(c *file.Conn) error {
-		e, err := s.look(c, q.Environment, q.RunID)
+		e, err := s.readRun(c, q.Environment, q.RunID)
 		if err != nil || e == nil {
 			return err
 		}
@@ -189,9 +188,8 @@ func (s *Storage) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runla
 	return page, nil
 }
 
-// history returns the events from one sequence to another.
 func (e *entry) history(c *file.Conn, from, to int64) ([]runlane.EventRecord, error) {
-	run, err := e.whole(c)
+	run, err := e.fullRun(c)
 	if err != nil {
 		return nil, err
 	}

@@ -83,7 +83,7 @@ func (t *Transport) Receive(
 				}
 				w := next.wakeup
 				w.TraceCarrier = maps.Clone(w.TraceCarrier)
-				t.settle(r, next, handle(holding(attempt, &next), w))
+				t.settle(r, next, handle(withWakeup(attempt, &next), w))
 			}
 		})
 	}
@@ -94,21 +94,21 @@ func (t *Transport) Receive(
 	return nil
 }
 
-// held is the context key of a handler's wakeup.
-type held struct{}
+// wakeupKey is the context key of a handler's wakeup.
+type wakeupKey struct{}
 
-// holding adds a grouped wakeup to the handler's context, for [tx.holds].
-func holding(ctx context.Context, m *message) context.Context {
+// withWakeup adds a grouped wakeup to the handler's context, for [tx.stillHolds].
+func withWakeup(ctx context.Context, m *message) context.Context {
 	if !m.grouped {
 		return ctx
 	}
-	return context.WithValue(ctx, held{}, m)
+	return context.WithValue(ctx, wakeupKey{}, m)
 }
 
-// holds reports whether the wakeup that the claim answers still belongs to this process. If it was taken again, the
+// stillHolds reports whether the wakeup that the claim answers still belongs to this process. If it was taken again, the
 // run had its turn and gets another. Claims outside a handler, or for other runs, answer no wakeup.
-func (t *tx) holds(ctx context.Context, run runlane.RunID) (bool, error) {
-	m, ok := ctx.Value(held{}).(*message)
+func (t *tx) stillHolds(ctx context.Context, run runlane.RunID) (bool, error) {
+	m, ok := ctx.Value(wakeupKey{}).(*message)
 	if !ok || m.wakeup.RunID != run {
 		return true, nil
 	}
@@ -262,7 +262,6 @@ func (t *Transport) settle(r *reception, done message, err error) {
 	})
 }
 
-// putBack makes an undelivered wakeup visible again.
 func (t *Transport) putBack(next message) {
 	t.later(func(tx *file.Tx) error {
 		now := t.storage.now()
@@ -278,7 +277,6 @@ func (t *Transport) later(run func(*file.Tx) error) {
 	}
 }
 
-// nudge makes the reception look for wakeups.
 func (r *reception) nudge() {
 	r.backlog.Store(true)
 	select {

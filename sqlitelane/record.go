@@ -60,7 +60,6 @@ func (s *Storage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.St
 	return kept, nil
 }
 
-// recordOf reads a row of recordColumns.
 func recordOf(row []driverValue) (*lane.StepRecord, error) {
 	result, err := record.Open(record.Place(number(row[6])), blob(row[7]))
 	if err != nil {
@@ -93,7 +92,7 @@ func (s *Storage) ListRecords(ctx context.Context, q *lane.RecordQuery) (*runlan
 		from = after.ID
 	}
 	err = s.read(ctx, true, func(c *file.Conn) error {
-		e, err := s.look(c, q.Environment, q.RunID)
+		e, err := s.readRun(c, q.Environment, q.RunID)
 		if err != nil || e == nil || embedded.At(e.Run.CreatedAt) != created {
 			return err
 		}

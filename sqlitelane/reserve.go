@@ -35,7 +35,7 @@ func (s *Storage) ReleaseRunDispatch(
 		return false, err
 	}
 	err = s.write(ctx, func(t *tx) error {
-		e, err := s.look(t.Conn, c.Environment, c.RunID)
+		e, err := s.readRun(t.Conn, c.Environment, c.RunID)
 		until := embedded.At(c.ExpiresAt)
 		if err != nil || e == nil || !e.known().Reserved(until) {
 			return err

@@ -13,8 +13,7 @@ import (
 // refine completes or skips a row of a scan.
 type refine func(c *file.Conn, e *entry, ref *lane.RunRef) (embedded.Verdict, error)
 
-// ListRunnableRuns returns the runs that a worker may claim. Of queues in q.Bounded it returns all runs with a slot,
-// and as many others as there are free slots.
+// ListRunnableRuns implements [lane.Storage].
 func (s *Storage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	left := room{q: q}
 	return s.scan(ctx, "ListRunnableRuns", q, func(c *file.Conn, e *entry, _ *lane.RunRef) (embedded.Verdict, error) {
@@ -26,23 +25,22 @@ func (s *Storage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runl
 	}, []record.Kind{record.Queued, record.Waiting, record.Leased})
 }
 
-// ListRunsNeedingDelivery returns runs that need a new delivery request, except in q.Bounded. A scheduled run with an
-// unpublished row comes with that row; one with a dead letter waits for an operator.
+// ListRunsNeedingDelivery implements [lane.Storage].
 func (s *Storage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsNeedingDelivery", q, func(_ *file.Conn, e *entry, ref *lane.RunRef) (embedded.Verdict, error) {
 		return embedded.NeedsDelivery(q, e.Live(), ref), nil
 	}, []record.Kind{record.Waiting, record.Leased})
 }
 
-// ListRunsNeedingRedelivery returns queued runs with a lost wakeup, and runs that waited for a slot of a queue that
-// has no limit any more. It leaves out q.Bounded: a wakeup lost there is found when its reservation ends.
+// ListRunsNeedingRedelivery implements [lane.Storage]. It also returns runs that waited for a slot of a queue that has no
+// limit any more.
 func (s *Storage) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsNeedingRedelivery", q, func(_ *file.Conn, e *entry, _ *lane.RunRef) (embedded.Verdict, error) {
 		return embedded.Unbounded(q, e.Run.Queue), nil
 	}, nil, deliveriesOf(embedded.Published), undelivered)
 }
 
-// ListRunsNeedingCancellationFinalization returns runs with a requested cancellation and an expired lease.
+// ListRunsNeedingCancellationFinalization implements [lane.Storage].
 func (s *Storage) ListRunsNeedingCancellationFinalization(
 	ctx context.Context, q *lane.DueQuery,
 ) (*runlane.Page[lane.RunRef], error) {
@@ -87,7 +85,6 @@ func (s *Storage) scan(
 	return page, err
 }
 
-// ref returns the run as scans show it.
 func (i item) ref() lane.RunRef {
 	return lane.RunRef{
 		RunKey:         lane.RunKey{Environment: i.Run.Environment, RunID: i.Run.ID},

@@ -33,7 +33,7 @@ func (t *tx) putSchedule(env int64, r *runlane.ScheduleRecord) error {
 		ON CONFLICT(env, id) DO UPDATE SET record = excluded.record`, env, string(r.ID), string(stored))
 }
 
-// PutSchedule writes a record if its version is still the one that the caller read.
+// PutSchedule implements [lane.Storage].
 func (s *Storage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (*runlane.ScheduleRecord, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (s *Storage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (
 		if err := cmp.Or(err, embedded.JudgeSchedule(known, &put)); err != nil {
 			return err
 		}
-		if env, err = s.names.made(t.Tx, c.Environment.Name()); err != nil {
+		if env, err = s.names.ensure(t.Tx, c.Environment.Name()); err != nil {
 			return err
 		}
 		put.Version++

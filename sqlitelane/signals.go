@@ -10,8 +10,7 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// mailed returns the number of signals sent to the run.
-func mailed(c *file.Conn, e *entry) (int64, error) {
+func signalCount(c *file.Conn, e *entry) (int64, error) {
 	row, err := c.One("SELECT count(*) FROM signals WHERE run = ? AND created = ?",
 		e.n, int64(embedded.At(e.Run.CreatedAt)))
 	if err != nil || row == nil {
@@ -27,15 +26,15 @@ func (s *Storage) ReadMail(ctx context.Context, q *lane.MailQuery) (mail *lane.M
 	}
 	err = s.read(ctx, true, func(c *file.Conn) error {
 		mail = &lane.Mail{}
-		e, err := s.look(c, q.Environment, q.RunID)
+		e, err := s.readRun(c, q.Environment, q.RunID)
 		switch {
 		case err != nil:
 			return err
 		case e == nil:
 			return embedded.NotFound(q.RunID)
 		}
-		mail.Run = e.bare()
-		if mail.Count, err = mailed(c, e); err != nil {
+		mail.Run = e.bareRun()
+		if mail.Count, err = signalCount(c, e); err != nil {
 			return err
 		}
 		for _, name := range q.Names {
@@ -111,7 +110,6 @@ func (s *Storage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.
 	})
 }
 
-// judgeSignal returns why a signal cannot be stored.
 func (t *tx) judgeSignal(e *entry, c *lane.SignalCommand) error {
 	known := e.known()
 	if !known.Is(embedded.At(c.CreatedAt)) {
@@ -121,7 +119,7 @@ func (t *tx) judgeSignal(e *entry, c *lane.SignalCommand) error {
 	if err != nil {
 		return err
 	}
-	count, err := mailed(t.Conn, e)
+	count, err := signalCount(t.Conn, e)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,6 @@ type partitionKey struct {
 
 func (e *entry) partition() partitionKey { return partitionKey{e.env, e.queue, e.Run.ConcurrencyKey} }
 
-// isLimited reports whether the queue's runs that want a slot are indexed.
 func (t *tx) isLimited(env, queue int64) (bool, error) {
 	if t.s.limited == nil {
 		known := map[limitedQueue]bool{}
@@ -95,7 +94,6 @@ func occupies(c *file.Conn, e *entry, now embedded.Millis) (bool, error) {
 	return n > 0, err
 }
 
-// occupied counts used slots.
 func occupied(c *file.Conn, p partitionKey, now embedded.Millis) (int, error) {
 	n, err := c.Number(`SELECT count(*) FROM slots WHERE env = ? AND queue = ? AND ckey = ?
 		AND (until IS NULL OR until > ?)`,

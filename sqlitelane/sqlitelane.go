@@ -99,7 +99,7 @@ func open(o file.Options, options *Options) (*lane.Lane, error) {
 	if err != nil {
 		return nil, err
 	}
-	ordered, err := agree(first, options.Ordered)
+	ordered, err := reconcileOrdered(first, options.Ordered)
 	if err := errors.Join(err, first.Close()); err != nil {
 		return nil, err
 	}

@@ -110,7 +110,6 @@ func (s *Storage) Close(context.Context) error {
 	return err
 }
 
-// opened returns the open file.
 func (s *Storage) opened() (*file.File, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

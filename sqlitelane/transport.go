@@ -221,13 +221,13 @@ func unsent(err error) error {
 
 // put writes a wakeup. If it is due at once and a worker of this process is idle, the worker gets it directly.
 func (t *Transport) put(tx *tx, w *sending, body []byte) error {
-	queue, err := t.storage.names.made(tx.Tx, inbox(w.Environment, w.Queue))
+	queue, err := t.storage.names.ensure(tx.Tx, inbox(w.Environment, w.Queue))
 	if err != nil {
 		return err
 	}
 	now, group := t.storage.now(), w.group
 	if group != "" {
-		orders, err := t.orders(tx, w.Queue)
+		orders, err := t.isOrdered(tx, w.Queue)
 		if err != nil {
 			return err
 		}

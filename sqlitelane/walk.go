@@ -27,7 +27,6 @@ func deliveriesOf(kind embedded.DeliveryKind) list {
 	return list{column: "delivery_at", where: fmt.Sprint("delivery = ", int64(kind))}
 }
 
-// runsOf returns the lists of runs by kind.
 func (s *Storage) runsOf(c *file.Conn, env int64, by choice, kinds ...record.Kind) ([]list, error) {
 	by.value = ofKinds(kinds...)
 	return s.listsOf(c, env, byKind, &by)

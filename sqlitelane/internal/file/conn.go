@@ -42,7 +42,6 @@ func connectTo(path, parameters string) (*Conn, error) {
 	return &Conn{raw: raw, statements: map[string]driver.Stmt{}}, nil
 }
 
-// close also closes the statements.
 func (c *Conn) close() error {
 	var faults []error
 	for _, s := range c.statements {

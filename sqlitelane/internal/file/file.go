@@ -106,12 +106,11 @@ func Open(o *Options) (*File, error) {
 	}
 	f, err := openClaimed(path, c, o)
 	if err != nil {
-		c.give(false)
+		c.end(false)
 	}
 	return f, err
 }
 
-// openClaimed opens a file that this kernel has claimed.
 func openClaimed(path string, claimed *claim, o *Options) (f *File, err error) {
 	first, where, err := connectWriter(path, o)
 	if err != nil {
@@ -173,11 +172,11 @@ var unescaped = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\1
 func mounted(path string) bool {
 	list, err := os.ReadFile(mounts)
 	absolute, absoluteErr := filepath.Abs(path)
-	return err == nil && absoluteErr == nil && lists(string(list), absolute)
+	return err == nil && absoluteErr == nil && listsMount(string(list), absolute)
 }
 
-// lists reports whether a list of mounts contains the absolute path.
-func lists(mounts, path string) bool {
+// listsMount reports whether a list of mounts contains the absolute path.
+func listsMount(mounts, path string) bool {
 	for line := range strings.Lines(mounts) {
 		if fields := strings.Fields(line); len(fields) > 4 && unescaped.Replace(fields[4]) == path {
 			return true
@@ -274,7 +273,7 @@ func (f *File) Close() (err error) {
 		err = errors.Join(f.writer.close(), f.closeReaders())
 		err = failure(err, f.path, "")
 		f.writer.place.use.end()
-		f.claim.give(true)
+		f.claim.end(true)
 	})
 	return err
 }

@@ -175,7 +175,6 @@ func (c *claim) write(verb string) error {
 	return nil
 }
 
-// watch answers questions until the claim ends.
 func (c *claim) watch() {
 	if c == nil {
 		return
@@ -230,8 +229,8 @@ func (c *claim) judge() error {
 	return c.lost
 }
 
-// give ends the claim. The kernel's last process to close the file removes it, because the log is gone.
-func (c *claim) give(opened bool) {
+// end ends the claim. The kernel's last process to close the file removes it, because the log is gone.
+func (c *claim) end(opened bool) {
 	if c == nil {
 		return
 	}

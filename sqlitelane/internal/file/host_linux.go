@@ -12,7 +12,7 @@ const bootID = "/proc/sys/kernel/random/boot_id"
 // the kernel's. Such an ID is useless, because they share the kernel.
 func systemHost() Host {
 	list, err := os.ReadFile(mounts)
-	if err != nil || lists(string(list), bootID) {
+	if err != nil || listsMount(string(list), bootID) {
 		return Host{}
 	}
 	id, err := os.ReadFile(bootID)

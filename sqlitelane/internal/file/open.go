@@ -161,7 +161,6 @@ func makeTables(c *Conn, path string, o *Options) error {
 	})
 }
 
-// isWhole reports whether the file has all tables and additions of its format.
 func isWhole(c *Conn, o *Options) (bool, error) {
 	format, err := c.Number("PRAGMA user_version")
 	if err != nil || format != o.Format {
@@ -178,7 +177,6 @@ func isWhole(c *Conn, o *Options) (bool, error) {
 // additions returns the additions of the schema and of this package.
 func (o *Options) additions() []Addition { return append(slices.Clip(o.Schema.Additions), epochs) }
 
-// in reports whether the file has the addition.
 func (a *Addition) in(c *Conn) (bool, error) {
 	n, err := c.Number("SELECT count(*) FROM sqlite_schema WHERE name = ?", a.Name)
 	return n > 0, err
@@ -259,7 +257,6 @@ func pragmas(c *Conn, settings ...string) error {
 	return nil
 }
 
-// atLeast compares versions of SQLite.
 func atLeast(version string, least [3]int) bool {
 	parts := strings.Split(version, ".")
 	for i, want := range least {

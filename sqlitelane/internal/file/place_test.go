@@ -17,7 +17,7 @@ func TestLists_PathsThatAreEscaped(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/srv/plain.db": true, `/srv/with space\.db`: true, "/srv/other.db": false, "/srv": false, "/a.db": false,
 	} {
-		if got := lists(list, path); got != want {
+		if got := listsMount(list, path); got != want {
 			t.Errorf("%q: %v", path, got)
 		}
 	}

@@ -50,7 +50,7 @@ func openReadOnly(path string, o *Options) (*File, error) {
 	if err != nil {
 		return nil, opening(err, path)
 	}
-	f.seen, _ = sight(path)
+	f.seen, _ = lookAt(path)
 	return f, nil
 }
 
@@ -60,7 +60,7 @@ type seen struct {
 	lives     bool        // read the log with its shared memory
 }
 
-func sight(path string) (s seen, err error) {
+func lookAt(path string) (s seen, err error) {
 	if s.file, err = os.Stat(path); err != nil {
 		return s, err
 	}
@@ -89,7 +89,7 @@ func (s seen) same(other seen) bool {
 // opened it meanwhile.
 func (f *File) readAlone(read func(*Conn) error) error {
 	for range readTries {
-		before, err := sight(f.path)
+		before, err := lookAt(f.path)
 		if err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func (f *File) readAlone(read func(*Conn) error) error {
 		if before.lives && err == nil {
 			return nil
 		}
-		if after, lost := sight(f.path); lost == nil && before.same(after) {
+		if after, lost := lookAt(f.path); lost == nil && before.same(after) {
 			return err
 		}
 		time.Sleep(markPause)
@@ -140,7 +140,7 @@ func (f *File) readOnlyRead(ctx context.Context, read func(*Conn) error) error {
 
 // readOnlyChanged is Changed of a read-only file.
 func (f *File) readOnlyChanged() (bool, error) {
-	now, err := sight(f.path)
+	now, err := lookAt(f.path)
 	if err != nil {
 		return false, failure(err, f.path, "")
 	}

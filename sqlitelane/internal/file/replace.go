@@ -30,7 +30,7 @@ func Replace(path, draft string, o *Options) error {
 	if err != nil {
 		return err
 	}
-	defer claimed.give(true)
+	defer claimed.end(true)
 	r := &replacement{path: path, draft: draft, options: o}
 	defer r.unlock()
 	for _, step := range []struct {

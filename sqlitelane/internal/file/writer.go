@@ -42,14 +42,14 @@ type writer struct {
 	turn  chan struct{} // has room for one; whoever filled it has the turn. Close keeps it.
 	ended chan struct{} // closed with the last turn
 
-	// foreign is called at the start of a batch, under the lock, if another process has written, and after a rollback:
+	// dropCache is called at the start of a batch, under the lock, if another process has written, and after a rollback:
 	// it drops the cache of the file.
-	foreign func()
-	version int64     // of the data after the last commit; -1: unknown
-	others  time.Time // when another process was last seen writing
-	batch   []*job    // under way, not answered
-	log     logSize
-	crowd   int // callers answered by the last batch
+	dropCache func()
+	version   int64     // of the data after the last commit; -1: unknown
+	others    time.Time // when another process was last seen writing
+	batch     []*job    // under way, not answered
+	log       logSize
+	crowd     int // callers answered by the last batch
 
 	mu      sync.Mutex
 	waiting []*job
@@ -61,7 +61,7 @@ type writer struct {
 func newWriter(p place, c *Conn) *writer {
 	w := &writer{
 		path: p.path, place: p, conn: c, turn: make(chan struct{}, 1), ended: make(chan struct{}),
-		foreign: func() {}, version: -1,
+		dropCache: func() {}, version: -1,
 	}
 	w.jobs.New = func() any { return &job{done: make(chan error, 1)} }
 	return w
@@ -70,7 +70,7 @@ func newWriter(p place, c *Conn) *writer {
 // Remember sets the function that drops the cache of the file. It is called under the writer's lock.
 func (f *File) Remember(forget func()) {
 	if !f.readOnly {
-		f.writer.foreign = forget
+		f.writer.dropCache = forget
 	}
 }
 
@@ -98,7 +98,7 @@ func (f *File) Write(ctx context.Context, run func(*Tx) error) error {
 			w.jobs.Put(j)
 			return err
 		case w.turn <- struct{}{}:
-			w.lead(j)
+			w.runBatch(j)
 		case <-ctx.Done():
 			if j.taken.CompareAndSwap(false, true) { // the writer skips it
 				return cancelled(ctx)
@@ -153,7 +153,7 @@ func traced(run func(*Tx) error, durable func()) func(*Tx) error {
 func (w *writer) nudge() {
 	select {
 	case w.turn <- struct{}{}:
-		w.lead(nil)
+		w.runBatch(nil)
 	case <-w.ended:
 	}
 }
@@ -179,9 +179,9 @@ func (w *writer) take(todo []*job, room int) []*job {
 	return todo
 }
 
-// lead executes a batch: the waiting commands and those that arrive meanwhile. The caller has the turn; lead gives it
+// runBatch executes a batch: the waiting commands and those that arrive meanwhile. The caller has the turn; runBatch gives it
 // back. own is the caller's command, which another batch may have executed, or nil.
-func (w *writer) lead(own *job) {
+func (w *writer) runBatch(own *job) {
 	defer func() {
 		w.abandon()
 		<-w.turn
@@ -192,13 +192,13 @@ func (w *writer) lead(own *job) {
 	if !time.Now().After(w.others.Add(wary)) {
 		time.Sleep(giveWay)
 	}
-	w.await()
+	w.awaitCrowd()
 	w.settle(w.take(nil, mostInBatch))
 }
 
-// await yields to the callers of the last batch, which often come back: a commit costs the same for one and for many.
+// awaitCrowd yields to the callers of the last batch, which often come back: a commit costs the same for one and for many.
 // A lone caller does not wait.
-func (w *writer) await() {
+func (w *writer) awaitCrowd() {
 	for range mostYields {
 		w.mu.Lock()
 		here := len(w.waiting)
@@ -277,7 +277,7 @@ func (w *writer) attempt(todo []*job) (ran []*job, spoiler int, err error) {
 		done = append(done, answered{j, err, tx.after})
 		if err != nil && (tx.wrote || kind(err) != 0) { // SQLite may have rolled back by itself
 			w.rollback()
-			tell(done, false)
+			runAfter(done, false)
 			w.batch = nil
 			return todo, i, failure(err, w.path, notCommitted)
 		}
@@ -289,7 +289,7 @@ func (w *writer) attempt(todo []*job) (ran []*job, spoiler int, err error) {
 	}
 	if _, err := w.conn.Exec("COMMIT"); err != nil {
 		w.rollback()
-		tell(done, false)
+		runAfter(done, false)
 		w.batch = nil
 		result := unknown
 		if !wrote || Busy(err) || full(err) {
@@ -304,7 +304,7 @@ func (w *writer) attempt(todo []*job) (ran []*job, spoiler int, err error) {
 		return nil, -1, nil
 	}
 	w.version, _ = w.conn.Version() // -1 on error
-	tell(done, true)
+	runAfter(done, true)
 	w.batch = nil
 	if rings {
 		_ = ring(w.path) // the watchers also look by themselves
@@ -326,7 +326,7 @@ func answer(j *job, err error) {
 	}
 }
 
-func tell(done []answered, committed bool) {
+func runAfter(done []answered, committed bool) {
 	for _, a := range done {
 		for _, call := range a.after {
 			call(committed && a.err == nil)
@@ -365,7 +365,7 @@ func (w *writer) begin() error {
 		if w.version >= 0 {
 			w.others = time.Now()
 		}
-		w.foreign()
+		w.dropCache()
 	}
 	return nil
 }
@@ -374,5 +374,5 @@ func (w *writer) begin() error {
 func (w *writer) rollback() {
 	_, _ = w.conn.Exec("ROLLBACK") // fails if SQLite has rolled back
 	w.version = -1
-	w.foreign()
+	w.dropCache()
 }

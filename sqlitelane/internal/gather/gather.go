@@ -223,10 +223,8 @@ func write(tls *libc.TLS, file, from uintptr, size int32, offset int64) int32 {
 	return sqlite3.SQLITE_OK
 }
 
-// bytesAt returns memory of SQLite.
 func bytesAt(p uintptr, size int32) []byte { return unsafe.Slice((*byte)(vfs.Pointer(p)), size) }
 
-// flush writes the held bytes.
 func (l *log) flush(tls *libc.TLS, file uintptr) int32 {
 	if l.held == 0 {
 		return sqlite3.SQLITE_OK
@@ -237,7 +235,6 @@ func (l *log) flush(tls *libc.TLS, file uintptr) int32 {
 	return l.failed
 }
 
-// pass writes through.
 func (l *log) pass(tls *libc.TLS, file, from uintptr, size int32, offset int64) int32 {
 	l.forget()
 	rc := vfs.Function[vfs.Write](l.usual.FxWrite)(tls, file, from, size, offset)

@@ -206,7 +206,6 @@ func (d *Disk) Crashes(each func(Crash)) {
 	}
 }
 
-// settle makes the file's existence durable.
 func (f *file) settle() {
 	f.there = true
 	for n := len(f.pending) - 1; n >= 0; n-- {
@@ -217,7 +216,6 @@ func (f *file) settle() {
 	}
 }
 
-// after applies steps to the durable content.
 func (f *file) after(steps []step) (b []byte, gone bool) {
 	b = append([]byte(nil), f.safe...)
 	for _, s := range steps {
@@ -280,7 +278,6 @@ func (f *file) survive(fate Fate, choose *rand.Rand) (kept []step) {
 	}
 }
 
-// inSectors splits writes into sectors.
 func inSectors(steps []step) (parts []step) {
 	for _, s := range steps {
 		if s.kind != written {

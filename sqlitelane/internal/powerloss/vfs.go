@@ -27,7 +27,6 @@ type handle struct {
 	usual *vfs.Methods
 }
 
-// register registers the disk as a SQLite file system.
 func (d *Disk) register() error {
 	usual, ours, err := vfs.Before("", d.VFS, func(f *sqlite3.Tsqlite3_vfs) {
 		f.FxOpen, f.FxDelete = vfs.PointerTo[vfs.Open](open), vfs.PointerTo[vfs.Remove](remove)

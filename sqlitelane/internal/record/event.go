@@ -174,7 +174,6 @@ func decodeEvent(b []byte, base embedded.Millis) (*stored, error) {
 	}
 }
 
-// content returns the event's body.
 func (s *stored) content(run *runlane.Run) (runlane.EventBody, error) {
 	lease := runlane.Lease{Token: s.token, WorkerID: s.worker, ExpiresAt: s.expires.Time()}
 	switch s.kind {

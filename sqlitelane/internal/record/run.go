@@ -100,15 +100,14 @@ var statuses = []runlane.Status{
 // StatusNumber returns a status as stored in records and indexes.
 func StatusNumber(s runlane.Status) int64 { return int64(slices.Index(statuses, s) + 1) }
 
-// tells is added to the status of a run that calls or was called. A program that knows no calls refuses this number:
+// notifies is added to the status of a run that calls or was called. A program that knows no calls refuses this number:
 // its commit of the run's end would notify nobody.
-const tells = 64
+const notifies = 64
 
-// status returns the run's status as stored.
 func (r *Record) status() int64 {
 	n := StatusNumber(r.Run.Status)
 	if n > 0 && (r.Calls || lane.Tells(r.Run.Source.Type)) {
-		n += tells
+		n += notifies
 	}
 	return n
 }
@@ -211,8 +210,8 @@ func Decode(environment runlane.Environment, id runlane.RunID, b []byte) (*Recor
 			if p.Status = runlane.Status(f.bytes); p.Status != "" {
 				continue
 			}
-			if f.n > tells {
-				f.n -= tells
+			if f.n > notifies {
+				f.n -= notifies
 			}
 			if f.n < 1 || f.n > int64(len(statuses)) {
 				return nil, damaged(id, fmt.Errorf("status %d", f.n))

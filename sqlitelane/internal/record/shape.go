@@ -37,9 +37,9 @@ var shapes = map[reflect.Type]string{
 }
 
 // Fits returns runlane.ErrConfigurationInvalid if this version of the lane would lose a field of the main module.
-var Fits = sync.OnceValue(func() error { return fits(shapes) })
+var Fits = sync.OnceValue(func() error { return checkFields(shapes) })
 
-func fits(shapes map[reflect.Type]string) error {
+func checkFields(shapes map[reflect.Type]string) error {
 	for t, known := range shapes {
 		var fields []string
 		for i := range t.NumField() {

@@ -13,7 +13,7 @@ func TestFits_NoticesAFieldThatWouldBeLost(t *testing.T) {
 		t.Error(err)
 	}
 	type later struct{ Token, WorkerID, Region string }
-	err := fits(map[reflect.Type]string{reflect.TypeFor[later](): "Token WorkerID"})
+	err := checkFields(map[reflect.Type]string{reflect.TypeFor[later](): "Token WorkerID"})
 	if runlane.CodeOf(err) != runlane.ErrConfigurationInvalid {
 		t.Error(err)
 	}

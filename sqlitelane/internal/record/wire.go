@@ -150,7 +150,6 @@ func (r *reader) piece() []byte {
 	return piece
 }
 
-// waiting reads a wait.
 func (r *reader) waiting(b []byte) *runlane.Waiting {
 	w := &runlane.Waiting{}
 	if err := json.Unmarshal(b, w); err != nil {
@@ -159,7 +158,6 @@ func (r *reader) waiting(b []byte) *runlane.Waiting {
 	return w
 }
 
-// textsIn reads a map.
 func (r *reader) textsIn(b []byte) map[string]string {
 	in, m := reader{b: b}, map[string]string{}
 	for len(in.b) > 0 && in.err == nil {
