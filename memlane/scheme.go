@@ -14,7 +14,7 @@ var Scheme = lane.Scheme{
 		if rest != "" {
 			return nil, &runlane.Error{
 				Code:    runlane.ErrConfigurationInvalid,
-				Message: "memory has no name: nothing stands behind \"mem:\"",
+				Message: "\"mem:\" takes no name",
 				Hint:    "write mem:, or sqlite: with a path for runs that outlive the process",
 			}
 		}

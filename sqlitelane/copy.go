@@ -130,7 +130,7 @@ func (s *Storage) checkCopy(ctx context.Context, path string) error {
 	}
 	if found.Broken {
 		return &runlane.Error{Code: runlane.ErrStorageUnavailable, Message: "the copy is damaged: " + found.Detail,
-			Hint: "look at the disk, and at the file with doctor"}
+			Hint: "check the disk, and the file with doctor"}
 	}
 	return nil
 }
@@ -187,7 +187,7 @@ func syncFolder(folder string) error {
 func pathTaken(path string, cause error) error {
 	return &runlane.Error{
 		Code:    runlane.ErrValidationFailed,
-		Message: fmt.Sprintf("%s is there already, or cannot be looked at", path),
+		Message: fmt.Sprintf("%s exists already, or cannot be inspected", path),
 		Hint:    "name another file: nothing is overwritten",
 		Cause:   cause,
 	}

@@ -87,11 +87,11 @@ func examinePages(c *file.Conn, path string) (lane.Finding, error) {
 	}
 	switch text, _ := row[0].(string); text {
 	case "ok":
-		f.Detail = "SQLite finds nothing wrong with them"
+		f.Detail = "SQLite finds no fault"
 	default:
 		f.Detail, f.Broken = path+" is damaged: "+text, true
 		f.Fix = "stop all programs that use it, keep a copy, go back to a backup with \"runlane restore COPY\"; " +
-			"what is on other pages can be read"
+			"other pages can be read"
 	}
 	return f, nil
 }
@@ -125,7 +125,7 @@ func examineRoom(path string) lane.Finding {
 	free, known := freeBytes(filepath.Dir(path))
 	switch {
 	case !known:
-		f.Detail = "this system does not tell it"
+		f.Detail = "unknown on this system"
 	case free < leastRoom:
 		f.Detail, f.Fix = megabytes(free)+" are left", "make room: with a full disk commits fail, and nothing is lost"
 	default:

@@ -195,7 +195,7 @@ const (
 	flowsOpen     = flowsByEnd + "finished = 0 AND id > (?3 || '') ORDER BY id LIMIT ?2"
 	flowsOfMoment = flowsByEnd + "finished = ?3 + 0 AND id > (?4 || '') ORDER BY id LIMIT ?2"
 	flowsEarlier  = flowsByEnd + "finished > 0 AND finished < ?3 + 0 ORDER BY finished DESC, id LIMIT ?2"
-	// Without the lower bound in the first place the search starts at 0.
+	// The condition on (tend, id) precedes tend > 0, or SQLite starts the search at 0.
 	flowsTended = flowsByTend + `(tend, id) > (?3 + 0, ?4 || '') AND tend < ?5 + 0 AND tend > 0 AND finished = 0
 		ORDER BY tend, id LIMIT ?2`
 )

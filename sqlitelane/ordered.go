@@ -57,8 +57,8 @@ func orderedIn(c *file.Conn) (names []runlane.QueueName, err error) {
 	return names, err
 }
 
-// reconcileOrdered reconciles the ordered queues of a program and its file. A program that names none takes the file's. One that
-// names queues may add to them, but must name all: it would not expect that other queues are ordered.
+// reconcileOrdered merges the ordered queues of a program and its file. A program that names none takes the file's.
+// One that names queues may add to them, but must name all: it would not expect that other queues are ordered.
 func reconcileOrdered(f *file.File, named []runlane.QueueName) (all []runlane.QueueName, err error) {
 	ctx := context.Background()
 	err = f.Read(ctx, func(c *file.Conn) (err error) {

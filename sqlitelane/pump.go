@@ -230,8 +230,8 @@ func (t *Transport) extendVisibility(ctx context.Context, r *reception) {
 	})
 }
 
-// adjustToClock finds wakeups written while the clock was ahead of now. They wait their whole delay again from now on: the
-// part that has passed is unknown.
+// adjustToClock finds wakeups written while the clock was ahead of now. They wait their whole delay again from now on:
+// the part that has passed is unknown.
 func (t *Transport) adjustToClock(ctx context.Context, r *reception) {
 	const ahead = " FROM messages WHERE queue = ?1 AND visible > ?3 + 0 AND visible < ?2 AND told > ?3 + 0"
 	t.correct(ctx, r, "SELECT 1"+ahead+" LIMIT 1",

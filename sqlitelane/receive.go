@@ -105,8 +105,8 @@ func withWakeup(ctx context.Context, m *message) context.Context {
 	return context.WithValue(ctx, wakeupKey{}, m)
 }
 
-// stillHolds reports whether the wakeup that the claim answers still belongs to this process. If it was taken again, the
-// run had its turn and gets another. Claims outside a handler, or for other runs, answer no wakeup.
+// stillHolds reports whether the wakeup that the claim answers still belongs to this process. If it was taken again,
+// the run had its turn and gets another. Claims outside a handler, or for other runs, answer no wakeup.
 func (t *tx) stillHolds(ctx context.Context, run runlane.RunID) (bool, error) {
 	m, ok := ctx.Value(wakeupKey{}).(*message)
 	if !ok || m.wakeup.RunID != run {

@@ -32,8 +32,8 @@ func (s *Storage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery)
 	}, []record.Kind{record.Waiting, record.Leased})
 }
 
-// ListRunsNeedingRedelivery implements [lane.Storage]. It also returns runs that waited for a slot of a queue that has no
-// limit any more.
+// ListRunsNeedingRedelivery implements [lane.Storage]. It also returns runs that waited for a slot of a queue that has
+// no limit any more.
 func (s *Storage) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsNeedingRedelivery", q, func(_ *file.Conn, e *entry, _ *lane.RunRef) (embedded.Verdict, error) {
 		return embedded.Unbounded(q, e.Run.Queue), nil

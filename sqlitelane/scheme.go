@@ -36,9 +36,9 @@ func parseName(rest string) (path string, options *Options, err error) {
 		return "", nil, invalid(fmt.Sprintf("sqlite:%s is a URL, not the path of a file", path),
 			"write sqlite:state.db, or sqlite:/folder/state.db")
 	case path == ":memory:":
-		return "", nil, invalid("a lane on SQLite is a file", "use mem: for runs that end with the process")
+		return "", nil, invalid("a lane on SQLite needs a file", "use mem: for runs that end with the process")
 	case strings.ContainsRune(path, 0):
-		return "", nil, invalid("no path of a file has a zero byte", form)
+		return "", nil, invalid("the path contains a zero byte", form)
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
@@ -65,7 +65,7 @@ func (o *Options) set(name string, given []string) error {
 	case "sync":
 		o.Sync = Sync(last)
 		if len(given) > 1 || o.Sync != SyncFull && o.Sync != SyncNormal {
-			return invalid(fmt.Sprintf("no way to sync is named %q", strings.Join(given, ",")),
+			return invalid(fmt.Sprintf("unknown sync mode %q", strings.Join(given, ",")),
 				"use full or normal, or leave it out")
 		}
 	case "ordered":
@@ -76,7 +76,7 @@ func (o *Options) set(name string, given []string) error {
 			o.Ordered = append(o.Ordered, runlane.QueueName(queue))
 		}
 	default:
-		return invalid(fmt.Sprintf("a lane on SQLite has no option %q", name), "use sync or ordered")
+		return invalid(fmt.Sprintf("unknown option %q", name), "use sync or ordered")
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func Open(ctx context.Context, path string, options *Options) (*lane.Lane, error
 	}
 	path, err := filepath.Abs(path) // the process may change its folder before the lane starts
 	if err != nil {
-		return nil, invalid("the path "+path+" cannot be made absolute", "give an absolute path")
+		return nil, invalid("the path "+path+" has no absolute form", "give an absolute path")
 	}
 	o := file.Options{
 		Path: path, Schema: schema, Application: applicationID, Format: format, Readers: readers,
@@ -89,7 +89,7 @@ func Open(ctx context.Context, path string, options *Options) (*lane.Lane, error
 	case SyncNormal:
 		o.Relaxed = true
 	default:
-		return nil, invalid("no way to sync is named "+string(options.Sync), "use full or normal, or leave it out")
+		return nil, invalid("unknown sync mode "+string(options.Sync), "use full or normal, or leave it out")
 	}
 	return open(o, options)
 }

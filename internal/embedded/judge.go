@@ -235,7 +235,7 @@ func JudgeOutboxClaim(c *lane.ClaimOutboxCommand) (limit int, err error) {
 		return 0, err
 	}
 	if !c.ClaimUntil.After(c.At) {
-		return 0, Violation("", "a claim until %s made at %s is over at once", c.ClaimUntil, c.At)
+		return 0, Violation("", "a claim until %s, made at %s, expires at once", c.ClaimUntil, c.At)
 	}
 	return limit, nil
 }

@@ -55,10 +55,10 @@ func failure(err error, path, result string) error {
 	case k == sqlite3.SQLITE_CORRUPT, k == sqlite3.SQLITE_NOTADB:
 		e.Message = path + " is damaged"
 		e.Hint = "stop all programs that use it, keep a copy, go back to a backup with \"runlane restore COPY\"; " +
-			"what is on other pages can be read"
+			"other pages can be read"
 	default:
 		e.Message, e.Retryable = path+" cannot be read or written", true
-		e.Hint = "look at the disk"
+		e.Hint = "check the disk"
 	}
 	return e
 }
@@ -88,7 +88,7 @@ func opening(err error, path string) error {
 		return failure(err, path, "")
 	}
 	if kind(err) == sqlite3.SQLITE_NOTADB {
-		return unusable(err, "name another path", "%s is no SQLite file", path)
+		return unusable(err, "name another path", "%s is not a SQLite file", path)
 	}
 	return unusable(err, e.Hint, "%s", e.Message)
 }
@@ -116,7 +116,7 @@ func noRoom(err error) bool {
 func abandoned(path string) error {
 	return &runlane.Error{
 		Code:      runlane.ErrStorageUnavailable,
-		Message:   "a write to " + path + " was torn down by a fault of another one",
+		Message:   "a write to " + path + " was rolled back: another command of its batch panicked",
 		Hint:      "look for a panic in the program's output",
 		Retryable: true,
 		Meta:      map[string]string{outcome: unknown},

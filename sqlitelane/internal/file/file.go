@@ -192,15 +192,15 @@ func judgePlace(path string, o *Options) (readOnly bool, err error) {
 	info, err := os.Stat(folder)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return false, unusable(err, "make the folder, or name another path", "there is no folder %s", folder)
+		return false, unusable(err, "create the folder, or name another path", "folder %s does not exist", folder)
 	case err != nil:
-		return false, unusable(err, "name another path", "%s cannot be looked at", folder)
+		return false, unusable(err, "name another path", "%s cannot be inspected", folder)
 	case !info.IsDir():
-		return false, unusable(nil, "name another path", "%s is no folder", folder)
+		return false, unusable(nil, "name another path", "%s is not a folder", folder)
 	}
 	if info, err := os.Stat(path); err == nil {
 		if !info.Mode().IsRegular() {
-			return false, unusable(nil, "name another path", "%s is no regular file", path)
+			return false, unusable(nil, "name another path", "%s is not a regular file", path)
 		}
 		readOnly = !mayWrite(path) || !mayWrite(folder)
 		if readOnly && !mayRead(path) {

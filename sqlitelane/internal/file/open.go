@@ -55,7 +55,7 @@ func connectWriter(path string, o *Options) (*Conn, place, error) {
 }
 
 func moved(cause error, path string) error {
-	return unusable(cause, "look who moves it", "%s was moved while it was opened", path)
+	return unusable(cause, "find the program that moves it", "%s was moved while it was opened", path)
 }
 
 // connectAt opens the file once and returns which file that was.

@@ -142,7 +142,7 @@ func makePrivate(path string, o *Options) error {
 		return nil
 	}
 	if err != nil {
-		return unusable(err, "let this user write the folder, or name another path", "%s cannot be made", path)
+		return unusable(err, "let this user write the folder, or name another path", "%s cannot be created", path)
 	}
 	return f.Close()
 }

@@ -142,7 +142,7 @@ func (r *replacement) lock() error {
 func (r *replacement) keepRights() error {
 	info, err := r.old.Stat()
 	if err != nil {
-		return notReplaced(err, r.path+" cannot be looked at", "look at the disk")
+		return notReplaced(err, r.path+" cannot be inspected", "check the disk")
 	}
 	f, err := os.OpenFile(r.draft, os.O_RDWR, 0)
 	if err == nil {

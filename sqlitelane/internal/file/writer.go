@@ -42,8 +42,8 @@ type writer struct {
 	turn  chan struct{} // has room for one; whoever filled it has the turn. Close keeps it.
 	ended chan struct{} // closed with the last turn
 
-	// dropCache is called at the start of a batch, under the lock, if another process has written, and after a rollback:
-	// it drops the cache of the file.
+	// dropCache is called at the start of a batch, under the lock, if another process has written, and after a
+	// rollback: it drops the cache of the file.
 	dropCache func()
 	version   int64     // of the data after the last commit; -1: unknown
 	others    time.Time // when another process was last seen writing
@@ -179,8 +179,8 @@ func (w *writer) take(todo []*job, room int) []*job {
 	return todo
 }
 
-// runBatch executes a batch: the waiting commands and those that arrive meanwhile. The caller has the turn; runBatch gives it
-// back. own is the caller's command, which another batch may have executed, or nil.
+// runBatch executes a batch: the waiting commands and those that arrive meanwhile. The caller has the turn; runBatch
+// gives it back. own is the caller's command, which another batch may have executed, or nil.
 func (w *writer) runBatch(own *job) {
 	defer func() {
 		w.abandon()
@@ -196,8 +196,8 @@ func (w *writer) runBatch(own *job) {
 	w.settle(w.take(nil, mostInBatch))
 }
 
-// awaitCrowd yields to the callers of the last batch, which often come back: a commit costs the same for one and for many.
-// A lone caller does not wait.
+// awaitCrowd yields to the callers of the last batch, which often come back: a commit costs the same for one and for
+// many. A lone caller does not wait.
 func (w *writer) awaitCrowd() {
 	for range mostYields {
 		w.mu.Lock()
