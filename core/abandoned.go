@@ -11,12 +11,12 @@ import (
 
 // An attempt is abandoned when its lease ends without an outcome: its worker died, or lost the lease.
 
-// historyPage is how many events are read at once to count the attempts that were abandoned in a row.
+// historyPage is the page size for counting abandoned attempts.
 const historyPage = 20
 
-// atBound returns how many of the run's last attempts in a row ended without an outcome, if that number forbids to
-// recover or claim the run again; otherwise 0.
-func (rt *Runtime) atBound(ctx context.Context, run *runlane.Run, at time.Time) (int, error) {
+// abandonedTooOften returns how many attempts in a row were abandoned once that number has reached the bound: the run
+// may not be recovered or claimed again. Otherwise it returns 0.
+func (rt *Runtime) abandonedTooOften(ctx context.Context, run *runlane.Run, at time.Time) (int, error) {
 	if rt.maxAbandoned <= 0 || run.Status != runlane.StatusRunning || !run.Lease.Expired(at) ||
 		run.Abandoned(at) < rt.maxAbandoned {
 		return 0, nil
@@ -28,7 +28,6 @@ func (rt *Runtime) atBound(ctx context.Context, run *runlane.Run, at time.Time) 
 	return n, nil
 }
 
-// failAbandoned ends a run at the bound.
 func (rt *Runtime) failAbandoned(ctx context.Context, run *runlane.Run, at time.Time, n int) (*runlane.Run, error) {
 	message := fmt.Sprintf("%d attempts in a row ended without an outcome: their workers died or lost the lease.", n)
 	return rt.appendEvent(ctx, run, at, &runlane.RunFailed{
@@ -36,8 +35,8 @@ func (rt *Runtime) failAbandoned(ctx context.Context, run *runlane.Run, at time.
 	})
 }
 
-// abandonedInARow counts the attempts, up to the last one, that had ended without an outcome at an instant. The run
-// alone nearly always says it. The history is read only for runs that had both outcomes and abandoned attempts.
+// abandonedInARow counts the abandoned attempts since the last outcome, as of at. The run itself usually has the
+// answer. The history is read only for runs with both outcomes and abandoned attempts.
 func (rt *Runtime) abandonedInARow(ctx context.Context, run *runlane.Run, at time.Time) (int, error) {
 	inAll := run.Abandoned(at)
 	switch {
@@ -58,25 +57,25 @@ func (rt *Runtime) abandonedInARow(ctx context.Context, run *runlane.Run, at tim
 		for i := range page.Items {
 			switch effect := effectOf(&page.Items[i]); {
 			case effect.attempt == attemptBegins:
-				// Attempts that began after the run was read do not count.
+				// Ignore attempts that began after the run was read.
 				if startedAttempt(&page.Items[i]) <= run.Counters.Attempts {
 					started++
 				}
 			case effect.final:
-				return 0, nil // the run has ended since it was read
+				return 0, nil // the run has ended meanwhile
 			case effect.attempt == attemptEnds:
-				return max(0, started-executing(run, at)), nil
+				return max(0, started-attemptsInProgress(run, at)), nil
 			}
 		}
 		if page.Next == "" {
-			return max(0, started-executing(run, at)), nil
+			return max(0, started-attemptsInProgress(run, at)), nil
 		}
 		q.After = page.Next
 	}
 }
 
-// endedWithOutcome reports a run whose state says that its last attempt had an outcome. A queued run may have had one
-// too: it keeps the record of a failure until the next attempt, but no record of a release.
+// endedWithOutcome reports that the run's state shows an outcome of its last attempt. A queued run may hide one: it
+// keeps the record of a failure until the next attempt, but no record of a release.
 func endedWithOutcome(run *runlane.Run) bool {
 	switch {
 	case run.Status.Owned():
@@ -88,8 +87,8 @@ func endedWithOutcome(run *runlane.Run) bool {
 	}
 }
 
-// executing is 1 while the last attempt may still have an outcome.
-func executing(run *runlane.Run, at time.Time) int {
+// attemptsInProgress is 1 while the last attempt may still have an outcome, else 0.
+func attemptsInProgress(run *runlane.Run, at time.Time) int {
 	if run.Status.Owned() && !run.Lease.Expired(at) {
 		return 1
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// unwindTime is how long a handler may take to return once its context has ended for good. After it the runtime goes on
-// without the handler, whose goroutine stays until it returns by itself: nothing in Go can stop it.
+// unwindTime is how long a handler may take to return after its context has ended for good. Then the runtime goes on
+// without it. Its goroutine stays until it returns by itself, because Go cannot stop it.
 const unwindTime = 5 * time.Second
 
 // execution is one attempt under its lease.
@@ -29,36 +29,36 @@ type execution struct {
 	set      *executionSet
 	workerID string
 	token    string
-	started  *runlane.Run // as the claim returned it; never changed
-	spare    *runlane.Run // memory for the run after the outcome: holds the run before the claim. nil: there is none
+	started  *runlane.Run // as claimed; never changed
+	spare    *runlane.Run // the run before the claim, whose memory the outcome reuses; nil: none
 	cancel   context.CancelCauseFunc
 	logs     lazyHandler
 	logger   slog.Logger
-	short    bool            // the deadline leaves less time than the attempt is due
-	cut      bool            // the deadline ended it
-	remote   bool            // a client executes it: nothing of it is kept here between two calls
-	stopped  bool            // the runtime ended it: at the deadline, at its timeout or on a shutdown
+	short    bool            // the deadline leaves less than rules.due
+	cut      bool            // the deadline ended the attempt
+	remote   bool            // a client executes it: no state is kept here between calls
+	stopped  bool            // the runtime ended it: deadline, timeout or shutdown
 	ending   detachedContext // for the commit of the outcome
 	result   DeliveryResult
 
-	ctx    context.Context // for heartbeats, which a timer starts and no caller
-	beatAt time.Time       // of the real clock, when the next heartbeat is due; guarded by the set's lock
+	ctx    context.Context // for heartbeats, which a timer starts
+	beatAt time.Time       // next heartbeat, by the real clock; guarded by the set's lock
 	mu     sync.Mutex      // held during a heartbeat
-	run    *runlane.Run    // as this owner knows it
+	run    *runlane.Run    // the latest state known here
 	over   bool            // no more heartbeats
 
-	lost atomic.Bool // the lease is lost: nothing more is recorded
+	lost atomic.Bool // the lease is lost: record no more
 
-	wake     chan struct{} // has room for both signals: the handler returned, and the handler must end
+	wake     chan struct{} // buffers both signals: returned, and halted
 	stateMu  sync.Mutex
 	returned bool
-	verdict  verdict // what the handler's return means
+	verdict  verdict // from the handler's return
 	halted   bool    // the handler must end
 
 	notes     notes
 	suspended suspension
 
-	handling    context.Context // the handler's, for contexts of steps, which end with it
+	handling    context.Context // the handler's context, parent of the contexts of steps
 	steps       steps
 	checkpoints checkpoints
 
@@ -67,8 +67,8 @@ type execution struct {
 	closed   bool // the runtime no longer waits for the handler
 }
 
-// ownerCommand is memory for the two commits of a simple attempt: its claim and its outcome. It can be used twice
-// because storages keep nothing of a command.
+// ownerCommand is pooled memory for the two commits of a simple attempt: claim and outcome. Storages retain no command,
+// so both can share it.
 type ownerCommand struct {
 	claim  lane.ClaimCommand
 	append lane.AppendCommand
@@ -88,7 +88,7 @@ func (c *ownerCommand) done() {
 	ownerCommands.Put(c)
 }
 
-// claim takes the lease and starts the attempt in one commit.
+// claim takes the lease and starts the attempt, in one commit.
 func (d *delivery) claim(
 	ctx context.Context, run *runlane.Run, h runlane.Handler, at time.Time, r rules, token string,
 ) (*execution, lane.Outcome, error) {
@@ -144,8 +144,8 @@ func (d *delivery) claim(
 	}, "", nil
 }
 
-// claimedAfterAll settles a claim whose answer was lost. Without it the run would wait for the end of a lease that no
-// worker uses. When a cancellation was requested meanwhile, here or elsewhere, the attempt is told as it begins.
+// claimedAfterAll reports whether a claim whose answer was lost succeeded. Otherwise the run would wait for the end of
+// a lease that no worker uses. It also passes on a cancellation requested meanwhile.
 func (rt *Runtime) claimedAfterAll(ctx context.Context, err error, id runlane.RunID, token string) bool {
 	e, ok := asError(err)
 	if !ok || e.Code != runlane.ErrStorageUnavailable || e.Meta["outcome"] != "unknown" {
@@ -161,8 +161,8 @@ func (rt *Runtime) claimedAfterAll(ctx context.Context, err error, id runlane.Ru
 	return true
 }
 
-// perform runs the handler and records its outcome. The caller adds the token to the runtime's attempts before, and
-// removes it after.
+// perform runs the handler and records its outcome. The caller registers the token with rt.executing before, and
+// removes it afterwards.
 func (x *execution) perform(ctx context.Context, executions *executionSet) (*DeliveryResult, error) {
 	limited, stop := x.limit(ctx)
 	defer stop()
@@ -184,7 +184,7 @@ func (x *execution) perform(ctx context.Context, executions *executionSet) (*Del
 	}
 }
 
-// once calls the handler and records its outcome. again is true where it is to be called once more in this attempt.
+// once calls the handler and records its outcome. again asks for another call in the same attempt.
 func (x *execution) once(ctx, limited, handling context.Context) (result *DeliveryResult, again bool, err error) {
 	v, returned := x.await(limited, handling)
 	x.cut = x.short && limited.Err() != nil && ctx.Err() == nil
@@ -196,12 +196,12 @@ func (x *execution) once(ctx, limited, handling context.Context) (result *Delive
 	}
 	v = x.suspensionOf(ctx, v)
 	if x.cut && v.kind == verdictFailed && !v.final && !v.chosen && v.failure.Code != runlane.ErrTaskPanicked {
-		// What the handler returns after the end is ignored: it is probably a result of the end.
+		// A result after the end is ignored: the end probably caused it.
 		v = verdict{kind: verdictStopped, cause: runlane.ErrShutdown}
 	}
 	x.cut = x.cut && v.kind == verdictStopped
 	result, err = x.finish(ctx, v)
-	if isConflict(err, runlane.ConflictWait) { // a signal came between the handler's look and its suspension
+	if isConflict(err, runlane.ConflictWait) { // a signal came between the wait's read and the suspension
 		if handling.Err() == nil {
 			return nil, true, nil
 		}
@@ -210,9 +210,8 @@ func (x *execution) once(ctx, limited, handling context.Context) (result *Delive
 	return result, false, err
 }
 
-// limit ends the handler's context at the task's timeout, or early enough before the deadline to record the outcome.
-// When the deadline comes before the attempt had the time that it is due, the attempt is not at fault: it ends as on a
-// shutdown.
+// limit ends the handler's context at the task's timeout, or early enough before the deadline to record the outcome. If
+// the deadline leaves less than the attempt is due, the attempt is not at fault: it ends as on a shutdown.
 func (x *execution) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit, cause := x.handler.Task.Timeout, runlane.ErrTimeout
 	if left, bounded := x.rules.handlerTime(x.rt.world.Now); bounded && (limit == 0 || left < limit) {
@@ -227,7 +226,7 @@ func (x *execution) limit(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeoutCause(ctx, limit, cause)
 }
 
-// await starts the handler and waits for it, with a bound once its context has ended. A requested cancellation alone
+// await starts the handler and waits for it. Once its context has ended, the wait is bounded. A requested cancellation
 // does not start the bound: a handler may refuse it and finish. returned is false for a handler that ignores the end of
 // its context.
 func (x *execution) await(limited, handling context.Context) (v verdict, returned bool) {
@@ -259,8 +258,8 @@ func (x *execution) handlerVerdict() (v verdict, returned bool) {
 	return x.verdict, x.returned
 }
 
-// returns keeps the handler's result.
-func (x *execution) returns(v verdict) {
+// setVerdict stores the handler's result and wakes await.
+func (x *execution) setVerdict(v verdict) {
 	x.stateMu.Lock()
 	x.verdict, x.returned = v, true
 	x.stateMu.Unlock()
@@ -269,10 +268,10 @@ func (x *execution) returns(v verdict) {
 
 // abandon goes on without a handler that ignores its context.
 //
-//   - The attempt's time is over: this is recorded, because readers of the run must learn of it.
-//   - The process's time is over: this is recorded, and must cost the run nothing.
-//   - Shutdown: the run is released until the lease would have ended, since the handler may still work. In an ordered
-//     queue it keeps its place until then.
+//   - Timeout or cancellation: record it, for readers of the run.
+//   - The deadline of the process: record it, at no cost to the run.
+//   - Shutdown: release the run until the lease would have ended, since the handler may still work. In an ordered queue
+//     the run keeps its place until then.
 func (x *execution) abandon(ctx context.Context, handling context.Context) (*DeliveryResult, error) {
 	x.outputMu.Lock()
 	x.closed = true
@@ -285,11 +284,11 @@ func (x *execution) abandon(ctx context.Context, handling context.Context) (*Del
 	return x.finish(ctx, verdict{kind: verdictStopped, cause: cause, lingers: true})
 }
 
-// main runs the handler inside the middleware and reads what it returned, because the methods of an error are the
-// application's code too. There is exactly one verdict, also when the handler ends the goroutine.
+// main runs the handler inside the middleware, and judges its result in the same goroutine: the methods of an error are
+// application code too. It sets exactly one verdict, even if the handler ends the goroutine.
 func (x *execution) main(ctx context.Context) {
 	v := brokenVerdict("The handler ended its goroutine (runtime.Goexit).", nil)
-	defer func() { x.returns(v) }()
+	defer func() { x.setVerdict(v) }()
 	var err error
 	fault := caught(func() {
 		err = x.guarded(func() error {
@@ -308,7 +307,7 @@ func (x *execution) main(ctx context.Context) {
 
 func (x *execution) newAttempt() *runlane.Attempt {
 	x.logs = lazyHandler{base: x.rt.logger.Handler(), run: x.started, workerID: x.workerID}
-	given := *x.started // the handler's copy, which it may change
+	given := *x.started // the handler may change its copy
 	given.Payload, given.Failure = bytes.Clone(given.Payload), given.Failure.Clone()
 	given.TraceCarrier, given.Meta = maps.Clone(given.TraceCarrier), maps.Clone(given.Meta)
 	if given.Sealed != nil {
@@ -327,8 +326,8 @@ func (x *execution) newAttempt() *runlane.Attempt {
 	})
 }
 
-// layer calls the middleware from the outermost to the innermost, then the handler. A panic of the handler becomes an
-// error inside the middleware, so that code which handles errors rolls back a transaction.
+// layer calls the middleware from the outermost to the innermost, then the handler. A handler's panic becomes an error
+// inside the middleware, so that middleware rolls back its transaction.
 func (x *execution) layer(ctx context.Context, a *runlane.Attempt, i int) error {
 	if i == len(x.rt.middleware) {
 		if i == 0 {
@@ -364,7 +363,7 @@ func (x *execution) actor() runlane.Actor {
 	return runlane.Actor{Type: runlane.ActorWorker, ID: x.workerID}
 }
 
-// end ends the handler's context. Anything but a requested cancellation is final.
+// end ends the handler's context. Every cause except a requested cancellation is final.
 func (x *execution) end(cause error) {
 	x.cancel(cause)
 	if errors.Is(cause, runlane.ErrCancelRequested) {

@@ -13,20 +13,20 @@ type AttemptSummary struct {
 	Number int `json:"attempt"`
 	// Status is the attempt's outcome so far.
 	Status runlane.AttemptStatus `json:"status"`
-	// WorkerID is the worker that claimed the run for it.
+	// WorkerID is the worker that claimed the run.
 	WorkerID string `json:"workerId"`
-	// StartedAt is when its handler was called.
+	// StartedAt is when the handler was called.
 	StartedAt time.Time `json:"startedAt"`
-	// FinishedAt is zero while the attempt runs. For an abandoned attempt it is when the run was recovered, or, before
-	// that, the end of the lease.
+	// FinishedAt is zero while the attempt runs. For an abandoned attempt it is the time of recovery, or the end of the
+	// lease until then.
 	FinishedAt time.Time `json:"finishedAt,omitzero"`
-	// Failure of a failed or retried one.
+	// Failure of a failed or retried attempt.
 	Failure runlane.Failure `json:"failure,omitzero"`
 }
 
-// Attempts derives the attempts of a run from its history, oldest first. Only run.started makes an attempt: a run that
+// Attempts derives the attempts of a run from its history, oldest first. Only run.started begins an attempt: a run that
 // was cancelled while it waited has none. An attempt whose lease ended without an outcome is runlane.AttemptAbandoned.
-// A run that does not exist is runlane.ErrRunNotFound.
+// An unknown run is runlane.ErrRunNotFound.
 func (r *Runs) Attempts(ctx context.Context, id runlane.RunID) ([]AttemptSummary, error) {
 	var attempts attemptList
 	for record, err := range r.Events(ctx, id, nil) {
@@ -73,7 +73,7 @@ func (l *attemptList) add(record *runlane.EventRecord) {
 	}
 }
 
-// at is the list at an instant: an attempt whose lease is over by then counts as abandoned, see runlane.Run.Abandoned.
+// at returns the list at now: an attempt with an expired lease counts as abandoned, see runlane.Run.Abandoned.
 func (l *attemptList) at(now time.Time) []AttemptSummary {
 	if l.lease.Expired(now) {
 		l.end(l.lease.ExpiresAt, runlane.AttemptAbandoned, runlane.Failure{})
@@ -81,7 +81,7 @@ func (l *attemptList) at(now time.Time) []AttemptSummary {
 	return l.all
 }
 
-// failedStatus tells a failure that the attempt returned from one that was recorded for it when its worker was gone.
+// failedStatus distinguishes a failure of the attempt from one recorded after its worker was gone.
 func failedStatus(record *runlane.EventRecord) runlane.AttemptStatus {
 	body, ok := record.Body.(*runlane.RunFailed)
 	if ok && body.Failure.Code == runlane.ErrLeaseExpired && record.Actor.Type != runlane.ActorWorker {

@@ -11,7 +11,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// batchParallel is how many runs of a batch are committed at once.
+// batchParallel is how many runs of a batch are committed concurrently.
 const batchParallel = 8
 
 // BatchItem is one run of a batch.
@@ -20,7 +20,7 @@ type BatchItem struct {
 	Options *runlane.TriggerOptions // nil means none
 }
 
-// BatchResult is the result or the error, never both, of the item at the same index.
+// BatchResult belongs to the item at the same index. Exactly one field is set.
 type BatchResult struct {
 	Result *runlane.TriggerResult
 	Err    error
@@ -28,19 +28,18 @@ type BatchResult struct {
 
 // TriggerBatch makes many runs durable and returns one result for each item, in their order. Each run is a separate
 // commit, as with [Runtime.Trigger], so a bad item fails only its own result. Wakeups are published together, as many
-// in a request as the transport takes. On a lane with ordered queues the runs are made one after the other, so that
-// those of a key keep the order of the items; elsewhere several at once.
+// in a request as the transport takes. On a lane with ordered queues the runs are made one after the other, to keep the
+// order of items with the same key; elsewhere several at once.
 //
-// The error is for the batch as a whole: ctx has ended (runlane.ErrOperationCancelled) or the storage cannot be
-// reached. The results then say what was done before. Items that were not tried have the same error: trigger those
-// again.
+// An error ends the whole batch: ctx has ended (runlane.ErrOperationCancelled) or the storage cannot be reached. The
+// results then have the runs made so far, and the same error for each item that was not tried: trigger those again.
 func (rt *Runtime) TriggerBatch(ctx context.Context, items []BatchItem) ([]BatchResult, error) {
 	if err := rt.gate.enterLate(); err != nil {
 		return nil, err
 	}
 	defer rt.gate.leave()
 	b := batch{rt: rt, items: items, results: make([]BatchResult, len(items))}
-	// The goroutines are few and long-lived: a new one for each item would grow its stack each time.
+	// A few long-lived goroutines: one for each item would grow its stack anew.
 	parallel := batchParallel
 	if rt.lane.Transport.Capabilities().OrderedDelivery {
 		parallel = 1
@@ -57,16 +56,16 @@ func (rt *Runtime) TriggerBatch(ctx context.Context, items []BatchItem) ([]Batch
 type batch struct {
 	rt         *Runtime
 	items      []BatchItem
-	results    []BatchResult // each written by its own goroutine
+	results    []BatchResult // each element is written by one goroutine
 	next       atomic.Int64
 	triggering sync.WaitGroup
 
 	mu      sync.Mutex
-	stopped error // why no more items are tried; nil while they are
+	stopped error // why the batch ended; nil while it goes on
 	outbox  []lane.OutboxMessage
 }
 
-// run triggers items until there are no more. An item whose code panics or ends the goroutine fails alone: another
+// run triggers items until none are left. An item whose code panics or ends the goroutine fails alone: another
 // goroutine continues with the next item.
 func (b *batch) run(ctx context.Context) {
 	current := -1
@@ -129,7 +128,7 @@ func (b *batch) trigger(ctx context.Context, i int, item *BatchItem) {
 	}
 }
 
-// stop returns why the batch does not continue, nil when it does.
+// stop returns why the batch ended, nil while it goes on.
 func (b *batch) stop(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -139,7 +138,7 @@ func (b *batch) stop(ctx context.Context) error {
 	return b.stopped
 }
 
-// publish sends the wakeups of the runs committed so far, once there are enough of them.
+// publish sends the wakeups of the runs committed so far, if there are at least enough.
 func (b *batch) publish(ctx context.Context, enough int) {
 	b.mu.Lock()
 	if len(b.outbox) < enough {

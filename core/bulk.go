@@ -14,15 +14,14 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// bulkParallel is how many runs a bulk call changes at once.
+// bulkParallel is how many runs a bulk call changes concurrently.
 const bulkParallel = 8
 
-// CancelAll cancels all active runs that match, each as [Runs.Cancel] does, at most Cap in one call. Runs that ended
-// meanwhile, or whose cancellation was requested already, are skipped. A filter that names a terminal status is
-// runlane.ErrValidationFailed.
+// CancelAll cancels all active runs that match, each as [Runs.Cancel] does, at most Cap in one call. It skips runs that
+// ended meanwhile or have a cancellation request. A terminal status in the filter is runlane.ErrValidationFailed.
 //
 // Like all bulk calls it reads the list, which lags a little. A run that fails does not stop the others. An error comes
-// with the result so far, whose Next repeats what was in progress: that is harmless.
+// with the result so far. Its Next repeats the page in progress, which is harmless.
 func (r *Runs) CancelAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
 	return r.rt.bulk(ctx, &bulkCall{
 		name:      "cancel",
@@ -36,15 +35,15 @@ func (r *Runs) CancelAll(ctx context.Context, options *BulkOptions) (*BulkResult
 	})
 }
 
-// RerunAll reruns all finished runs that match, each as [Runs.Rerun] does, at most Cap in one call. A run that was
-// rerun before is skipped, so a repeated call makes no run twice. A filter that names an active status is
+// RerunAll reruns all finished runs that match, each as [Runs.Rerun] does, at most Cap in one call. It skips runs that
+// were rerun before, so a repeated call makes no run twice. An active status in the filter is
 // runlane.ErrValidationFailed. Otherwise it behaves as [Runs.CancelAll] does.
 func (r *Runs) RerunAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
 	return r.repeatAll(ctx, options, "rerun", runlane.SourceRerun, terminalStatuses)
 }
 
-// RetryAll retries all failed runs that match, each as [Runs.Retry] does, at most Cap in one call. A run that was
-// retried before is skipped. A filter that names another status is runlane.ErrValidationFailed. Otherwise it behaves as
+// RetryAll retries all failed runs that match, each as [Runs.Retry] does, at most Cap in one call. It skips runs that
+// were retried before. Another status in the filter is runlane.ErrValidationFailed. Otherwise it behaves as
 // [Runs.CancelAll] does.
 func (r *Runs) RetryAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
 	return r.repeatAll(ctx, options, "retry", runlane.SourceManualRetry, failedStatuses)
@@ -65,20 +64,19 @@ func (r *Runs) repeatAll(
 	})
 }
 
-// bulkCall has what differs between the bulk calls.
+// bulkCall has the differences between the bulk calls.
 type bulkCall struct {
 	name      string
 	options   *BulkOptions
-	allowed   []runlane.Status // the statuses that a filter may name
-	otherwise []runlane.Status // the statuses when the filter names none
-	// page lists what matches; nil means the list of runs.
+	allowed   []runlane.Status // statuses that a filter may name
+	otherwise []runlane.Status // statuses if the filter names none
+	// page lists the matching runs; nil means the list of runs.
 	page func(
 		ctx context.Context, f *RunFilter, limit int, after runlane.Cursor,
 	) (ids []runlane.RunID, next runlane.Cursor, err error)
-	// again: a run that was changed can match again, behind the cursor. What changed since the first call began is left
-	// out.
+	// again: a changed run can match again, behind the cursor. Runs that changed since the first call began are left out.
 	again bool
-	// one applies the change to one run and reports whether that changed anything.
+	// one changes one run and reports whether anything changed.
 	one func(ctx context.Context, c change, id runlane.RunID) (changed bool, err error)
 }
 
@@ -120,7 +118,7 @@ func (rt *Runtime) bulk(ctx context.Context, call *bulkCall) (*BulkResult, error
 	}
 
 	result := &BulkResult{}
-	dealtWith := map[runlane.RunID]bool{} // by this call, also within a millisecond
+	dealtWith := map[runlane.RunID]bool{} // by this call; times alone have only milliseconds
 	for {
 		ids, next, err := page(ctx, &filter, min(left, runlane.MaxPageLimit), at)
 		if err != nil {
@@ -153,7 +151,6 @@ func (rt *Runtime) bulk(ctx context.Context, call *bulkCall) (*BulkResult, error
 	}
 }
 
-// pageOfRuns lists the ids of a page.
 func (rt *Runtime) pageOfRuns(
 	ctx context.Context, f *RunFilter, limit int, after runlane.Cursor,
 ) (ids []runlane.RunID, next runlane.Cursor, err error) {
@@ -167,7 +164,7 @@ func (rt *Runtime) pageOfRuns(
 	return ids, page.Next, nil
 }
 
-// openBulkCursor returns the storage's cursor from one of ours, and when the first of the calls began.
+// openBulkCursor takes a bulk cursor apart: when the first call began, and the storage's cursor.
 func openBulkCursor(c runlane.Cursor, scope string, now time.Time) (time.Time, runlane.Cursor, error) {
 	if c == "" {
 		return now, "", nil
@@ -184,13 +181,13 @@ func openBulkCursor(c runlane.Cursor, scope string, now time.Time) (time.Time, r
 	return time.UnixMilli(ms).UTC(), runlane.Cursor(at), nil
 }
 
-// sealBulkCursor wraps the storage's cursor, so that it resumes this call and no other. At the very beginning the
-// storage has no cursor, and ours says so.
+// sealBulkCursor wraps the storage's cursor for this call alone. The storage's cursor is empty at the very beginning;
+// the result never is.
 func sealBulkCursor(scope string, begun time.Time, at runlane.Cursor) runlane.Cursor {
 	return sealCursor(scope, fmt.Sprintf("%d %s", begun.UnixMilli(), at))
 }
 
-// bulkEach does the same to several runs at once and counts.
+// bulkEach changes several runs concurrently and counts the results.
 func bulkEach(
 	ctx context.Context, ids []runlane.RunID, do func(context.Context, runlane.RunID) (bool, error),
 ) *BulkResult {
@@ -211,7 +208,7 @@ func bulkEach(
 				result.Changed++
 			case err == nil, movedOn(err):
 				result.Skipped++
-			case ctx.Err() != nil: // the caller stopped: the next call reads this run again, whatever its outcome was
+			case ctx.Err() != nil: // the caller stopped: the next call reads this run again
 			default:
 				result.fail(id, err)
 			}

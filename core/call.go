@@ -14,12 +14,10 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-const (
-	// callChunk is how many called runs are read at once.
-	callChunk = 100
-)
+// callChunk is how many called runs are read at once.
+const callChunk = 100
 
-// calling is a call on its way to its answer.
+// calling is a call in progress.
 type calling struct {
 	rt      *Runtime
 	parent  *runlane.Run
@@ -28,11 +26,11 @@ type calling struct {
 	call    lane.RunCall
 }
 
-// CallRuns implements runlane.Caller: it triggers all of the runs, then blocks until they have ended, or ctx has.
+// CallRuns implements runlane.Caller: it triggers all of the runs, then blocks until they or ctx have ended.
 func (rt *Runtime) CallRuns(ctx context.Context, request runlane.CallRequest) ([]*runlane.Run, error) {
 	if runlane.AttemptFrom(ctx) != nil {
-		return nil, callInvalid(request.Name, "call by the attempt: a runtime would hold its worker",
-			"is made by a runtime within a handler")
+		return nil, callInvalid(request.Name, "use the attempt: a call by the runtime blocks the worker",
+			"is made by the runtime inside a handler")
 	}
 	c := calling{rt: rt, request: request}
 	if err := c.prepare(); err != nil {
@@ -57,7 +55,7 @@ func (rt *Runtime) CallRuns(ctx context.Context, request runlane.CallRequest) ([
 	})
 }
 
-// prepare encodes the payloads and refuses what can be no call, before anything is read or written.
+// prepare validates the call and encodes its payloads, before anything is read or written.
 func (c *calling) prepare() error {
 	n := len(c.request.Calls)
 	if n > runlane.MaxCalled {
@@ -71,21 +69,21 @@ func (c *calling) prepare() error {
 			return safeError(err)
 		}
 		if call.Task.ID != c.request.Calls[0].Task.ID {
-			return callInvalid(c.request.Name, "make a call for each task", "is of more than one task")
+			return callInvalid(c.request.Name, "make a call for each task", "has more than one task")
 		}
 		if prepared.SingletonKey != "" && c.parent != nil {
-			return callInvalid(c.request.Name, "trigger such a task: another run may hold its key, a sibling, too",
+			return callInvalid(c.request.Name, "trigger such a task instead: another run, or a sibling, may hold the key",
 				"is of a task with a singleton key")
 		}
 		c.calls[i] = runlane.NewRawCall(call.Task, prepared.Payload)
 		fmt.Fprintf(sum, "%d:", len(prepared.Payload))
 		sum.Write(prepared.Payload)
 	}
-	if n == 0 { // is answered at once
+	if n == 0 {
 		return nil
 	}
 	c.call = lane.RunCall{Name: c.request.Name, TaskID: c.calls[0].Task.ID, Count: n}
-	if !c.rt.coded { // a hash would confirm a correct guess of the payloads
+	if !c.rt.coded { // a hash of the plain payloads would confirm a guess
 		c.call.Sum = hex.EncodeToString(sum.Sum(nil)[:16])
 	}
 	return nil
@@ -95,14 +93,14 @@ func callInvalid(name, hint, format string, args ...any) error {
 	return invalidInput(hint, fmt.Sprintf("call %q ", name)+format, args...)
 }
 
-// CallRuns implements runlane.Caller: it makes children once and suspends the attempt until all of them have ended.
-// Ends never change, so no record of the answer is needed.
+// CallRuns implements runlane.Caller: it creates the children once and suspends the attempt until all have ended. The
+// ends of runs never change, so the answer needs no record.
 func (x *execution) CallRuns(ctx context.Context, request runlane.CallRequest) (runs []*runlane.Run, err error) {
 	if err := x.rt.suspends(); err != nil {
 		return nil, err
 	}
 	c := calling{rt: x.rt, parent: x.started, request: request}
-	if err := firstError(runlane.ValidateCallName(request.Name), c.tooDeep(), c.prepare()); err != nil {
+	if err := firstError(runlane.ValidateCallName(request.Name), c.checkDepth(), c.prepare()); err != nil {
 		return nil, err
 	}
 	if len(request.Calls) == 0 {
@@ -112,22 +110,22 @@ func (x *execution) CallRuns(ctx context.Context, request runlane.CallRequest) (
 		return nil, err
 	}
 	answered := false
-	defer func() { x.called(request.Name, answered) }()
-	known, begun, err := x.begin(ctx, &c)
+	defer func() { x.endCall(request.Name, answered) }()
+	known, begun, err := x.beginCall(ctx, &c)
 	if err != nil {
 		return nil, err
 	}
 	if !known.Same(&c.call) {
-		return nil, c.changed(known)
+		return nil, c.changedError(known)
 	}
 	c.call = *known
 	var look time.Time
 	if !c.call.Whole() {
-		missing, ended, err := c.missing(ctx, begun)
+		missing, ended, err := c.findMissing(ctx, begun)
 		if err != nil {
 			return nil, err
 		}
-		existing, err := c.make(x.handling, missing)
+		existing, err := c.createChildren(x.handling, missing)
 		if err != nil {
 			return nil, err
 		}
@@ -137,16 +135,16 @@ func (x *execution) CallRuns(ctx context.Context, request runlane.CallRequest) (
 		answered = ended == c.call.Count
 	}
 	if c.call.Whole() || answered {
-		runs, err = c.read(ctx, false)
+		runs, err = c.readChildren(ctx, false)
 		answered = err == nil
 		return runs, err
 	}
 	return nil, x.suspendCall(&c, look)
 }
 
-// changed says how a call differs from what an earlier attempt made of it, and what to do.
-func (c *calling) changed(known *lane.RunCall) error {
-	const hint = "a call never changes: give the new one another name, and the task a Version to tell runs of before"
+// changedError describes how a call differs from the call that an earlier attempt made under its name.
+func (c *calling) changedError(known *lane.RunCall) error {
+	const hint = "a call never changes: give the new call another name, and the task a Version to recognize earlier runs"
 	switch name := c.request.Name; {
 	case known.TaskID != c.call.TaskID:
 		return callInvalid(name, hint, "is of task %q, and was of %q in an earlier attempt",
@@ -161,8 +159,8 @@ func (c *calling) changed(known *lane.RunCall) error {
 	}
 }
 
-// called ends a call: one that was answered keeps its name, every other may be made again.
-func (x *execution) called(name string, answered bool) {
+// endCall ends a call. An answered call keeps its name; any other may be made again.
+func (x *execution) endCall(name string, answered bool) {
 	if !answered {
 		x.forgo(name)
 		return
@@ -172,7 +170,7 @@ func (x *execution) called(name string, answered bool) {
 	x.steps.mu.Unlock()
 }
 
-// suspendCall suspends the attempt until the call is whole, or until look.
+// suspendCall suspends the attempt until all children have ended, or until look.
 func (x *execution) suspendCall(c *calling, look time.Time) error {
 	w := &runlane.Waiting{
 		For:   []runlane.WaitingFor{runlane.WaitingChildren},
@@ -195,14 +193,14 @@ func (x *execution) suspendCall(c *calling, look time.Time) error {
 	})
 }
 
-// begin returns the call as it stands beside the run. begun says that it was put there now: none of its children was
-// made. Only an attempt that may find it there reads it first.
-func (x *execution) begin(ctx context.Context, c *calling) (known *lane.RunCall, begun bool, err error) {
+// beginCall returns the stored call. begun reports that this attempt stored it now, so none of its children exist. Only
+// an attempt that may find a stored call reads first.
+func (x *execution) beginCall(ctx context.Context, c *calling) (known *lane.RunCall, begun bool, err error) {
 	key := lane.RunKey{Environment: x.rt.environment, RunID: x.started.ID}
 	x.suspended.mu.Lock()
 	again := x.suspended.again
 	x.suspended.mu.Unlock()
-	if again || x.remote || x.started.Counters.Attempts > 1 { // a client repeats what got no answer
+	if again || x.remote || x.started.Counters.Attempts > 1 { // a client repeats calls that got no answer
 		read, err := x.rt.storage().ReadCalls(ctx, &lane.CallQuery{RunKey: key, Name: c.call.Name})
 		if err != nil {
 			return nil, false, err
@@ -221,16 +219,16 @@ func (x *execution) begin(ctx context.Context, c *calling) (known *lane.RunCall,
 	return known, true, err
 }
 
-// missing are the places of children that were not made yet, and ended is how many have ended. Where that is more than
-// the call has counted, they were told before the call was there, or are just being told.
-func (c *calling) missing(ctx context.Context, begun bool) (places []int, ended int, err error) {
+// findMissing returns the indexes of children that do not exist yet, and how many have ended. More than the call has
+// counted means that ends were reported before the call was stored, or are just being reported.
+func (c *calling) findMissing(ctx context.Context, begun bool) (places []int, ended int, err error) {
 	if begun {
 		for i := range c.calls {
 			places = append(places, i)
 		}
 		return places, 0, nil
 	}
-	runs, err := c.read(ctx, true)
+	runs, err := c.readChildren(ctx, true)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -245,9 +243,9 @@ func (c *calling) missing(ctx context.Context, begun bool) (places []int, ended 
 	return places, ended, nil
 }
 
-// read reads the children, in their order; one that is missing is nil where bare ones are asked for. A run of another
-// origin is none of them: who makes the child finds it.
-func (c *calling) read(ctx context.Context, bare bool) ([]*runlane.Run, error) {
+// readChildren reads the children in order, and ignores a run of another origin. With bare, payloads are left out and
+// missing children are nil; otherwise a missing child is an error.
+func (c *calling) readChildren(ctx context.Context, bare bool) ([]*runlane.Run, error) {
 	ids := childIDs(c.parent, &c.call)
 	runs := make([]*runlane.Run, len(ids))
 	place := make(map[runlane.RunID]int, len(ids))
@@ -270,15 +268,15 @@ func (c *calling) read(ctx context.Context, bare bool) ([]*runlane.Run, error) {
 	if i := slices.Index(runs, nil); i >= 0 && !bare {
 		return nil, &runlane.Error{
 			Code:    runlane.ErrInvariantViolation,
-			Message: fmt.Sprintf("run %d of call %q is gone, and has been counted", i, c.call.Name),
+			Message: fmt.Sprintf("run %d of call %q is gone, although it was counted", i, c.call.Name),
 			RunID:   ids[i],
 		}
 	}
 	return runs, nil
 }
 
-// make makes children, each once. existing says that one was there.
-func (c *calling) make(ctx context.Context, places []int) (existing bool, err error) {
+// createChildren creates each child once. existing reports that one existed.
+func (c *calling) createChildren(ctx context.Context, places []int) (existing bool, err error) {
 	var mu sync.Mutex
 	ids := childIDs(c.parent, &c.call)
 	options := runlane.TriggerOptions{Queue: c.request.Queue, Meta: c.request.Meta}
@@ -300,19 +298,19 @@ func (c *calling) make(ctx context.Context, places []int) (existing bool, err er
 	return existing, err
 }
 
-// tooDeep refuses a call by a run that has too many called ones above it: calls that go round would make runs without
-// an end. Another attempt would get the same.
-func (c *calling) tooDeep() error {
+// checkDepth rejects a call by a run with too many callers above it: recursive calls would make runs without end. The
+// error is permanent, since another attempt would get the same.
+func (c *calling) checkDepth() error {
 	depth := callSource(c.parent, c.request.Name).Depth
 	if depth < runlane.MaxCallDepth {
 		return nil
 	}
-	return runlane.Permanent(callInvalid(c.request.Name, "let a task that calls itself come to an end",
-		"is made below %d called runs, which is the most", depth))
+	return runlane.Permanent(callInvalid(c.request.Name, "end the recursion of tasks that call themselves",
+		"is nested below %d called runs, the maximum", depth))
 }
 
-// childIDs are the ids of a call's runs. No id comes again with another meaning: the creation of the run that calls is
-// in them.
+// childIDs derives the ids of a call's runs. They include the creation time of the calling run, so no id is ever reused
+// with another meaning.
 func childIDs(parent *runlane.Run, call *lane.RunCall) []runlane.RunID {
 	ids := make([]runlane.RunID, call.Count)
 	for i := range ids {

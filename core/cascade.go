@@ -12,8 +12,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// cascade asks the runs that a cancelled run has called to end. told says that all of it was told already.
-func (rt *Runtime) cascade(ctx context.Context, run *runlane.Run) (told bool, err error) {
+// cascade cancels the runs that a cancelled run has called. done reports that nothing is left to do.
+func (rt *Runtime) cascade(ctx context.Context, run *runlane.Run) (done bool, err error) {
 	read, err := rt.storage().ReadCalls(ctx, &lane.CallQuery{
 		RunKey: lane.RunKey{Environment: rt.environment, RunID: run.ID},
 	})
@@ -26,12 +26,12 @@ func (rt *Runtime) cascade(ctx context.Context, run *runlane.Run) (told bool, er
 	case run.Status != runlane.StatusCancelled:
 		return false, nil
 	}
-	return false, rt.askAll(ctx, run, read.Calls)
+	return false, rt.cancelCalled(ctx, run, read.Calls)
 }
 
-// askAll asks the runs of all calls to end, a part of a hundred after another, several at once. What it has asked when
-// its time is over it does not ask again in this process, so that any number of them comes to its end.
-func (rt *Runtime) askAll(ctx context.Context, run *runlane.Run, calls []lane.RunCall) error {
+// cancelCalled cancels the runs of all calls, in parts of a hundred, several parts at once. It skips parts that this
+// process has completed before, so that repeated tries finish any number of runs.
+func (rt *Runtime) cancelCalled(ctx context.Context, run *runlane.Run, calls []lane.RunCall) error {
 	asked := rt.cascades.of(run)
 	type part struct {
 		calling
@@ -47,11 +47,11 @@ func (rt *Runtime) askAll(ctx context.Context, run *runlane.Run, calls []lane.Ru
 	}
 	var mu sync.Mutex
 	var faults error
-	_ = inParallel(len(parts), func(n int) error { // its errors are in faults
+	_ = inParallel(len(parts), func(n int) error { // errors are in faults
 		if asked.has(n) {
 			return nil
 		}
-		if err := parts[n].ask(ctx, parts[n].ids); err != nil {
+		if err := parts[n].cancelPart(ctx, parts[n].ids); err != nil {
 			mu.Lock()
 			defer mu.Unlock()
 			faults = errors.Join(faults, err)
@@ -63,9 +63,9 @@ func (rt *Runtime) askAll(ctx context.Context, run *runlane.Run, calls []lane.Ru
 	return faults
 }
 
-// ask asks those of the children to end that have not. An error that another try would not meet ends the part;
-// one that lasts, as of a damaged run, keeps no other child of it from being asked.
-func (c *calling) ask(ctx context.Context, ids []runlane.RunID) error {
+// cancelPart cancels children that have not ended. A temporary error ends the part. A lasting error, such as a damaged
+// run, does not keep the other children from being cancelled.
+func (c *calling) cancelPart(ctx context.Context, ids []runlane.RunID) error {
 	if ctx.Err() != nil {
 		return cancelled(ctx, c.parent.ID)
 	}
@@ -73,8 +73,8 @@ func (c *calling) ask(ctx context.Context, ids []runlane.RunID) error {
 		Environment: c.rt.environment, IDs: ids, WithoutPayload: true,
 	})
 	switch half := len(ids) / 2; {
-	case err != nil && half > 0 && lasts(ctx, err):
-		return errors.Join(c.ask(ctx, ids[:half]), c.ask(ctx, ids[half:]))
+	case err != nil && half > 0 && isLasting(ctx, err):
+		return errors.Join(c.cancelPart(ctx, ids[:half]), c.cancelPart(ctx, ids[half:]))
 	case err != nil:
 		return err
 	}
@@ -89,27 +89,27 @@ func (c *calling) ask(ctx context.Context, ids []runlane.RunID) error {
 		if err == nil || movedOn(err) { // it has ended meanwhile
 			continue
 		}
-		if faults = errors.Join(faults, err); !lasts(ctx, err) {
+		if faults = errors.Join(faults, err); !isLasting(ctx, err) {
 			break
 		}
 	}
 	return faults
 }
 
-// lasts reports an error that the same call would meet again.
-func lasts(ctx context.Context, err error) bool {
+// isLasting reports an error that the same call would meet again.
+func isLasting(ctx context.Context, err error) bool {
 	e, known := errors.AsType[*runlane.Error](err)
 	return ctx.Err() == nil && !(known && e.Retryable)
 }
 
-// cascades are how far this process has come with the runs that cancelled ones have called. Safe for concurrent use.
+// cascades remembers the progress of this process's cascades. Safe for concurrent use.
 type cascades struct {
 	mu sync.Mutex
 	by map[runlane.RunID]*askedParts
 }
 
-// askedParts are the parts of a cascade whose runs were all asked: none of these can begin again, and no call is made
-// after a cancellation.
+// askedParts are the completed parts of a cascade. They stay complete: no call is made after a cancellation, and a
+// cancelled run never begins again.
 type askedParts struct {
 	created time.Time
 	mu      sync.Mutex
@@ -148,11 +148,11 @@ func (a *askedParts) add(n int) {
 	a.parts[n] = true
 }
 
-// reasonCaller is why a called run is cancelled by the runtime.
+// reasonCaller is the reason of the runtime's own cancellations of called runs.
 const reasonCaller = "the run that called it was cancelled"
 
-// orphaned reports a run whose caller was cancelled and did not ask it to end: it was made afterwards, or moved here
-// with a caller whose calls stayed behind.
+// orphaned reports that the run's caller was cancelled, and its cascade missed the run: it was made afterwards, or
+// moved here without its caller's calls.
 func (rt *Runtime) orphaned(ctx context.Context, run *runlane.Run) (bool, error) {
 	if run.Source.Type != runlane.SourceCall {
 		return false, nil

@@ -16,25 +16,25 @@ import (
 )
 
 const (
-	// catalogEvery is how often a runtime that ticks reads the catalog, and the age at which it stores its records
-	// again. So while a program ticks, its records are never older than twice this time.
+	// catalogEvery is how often a ticking runtime reads the catalog, and the age at which it stores its records again. So
+	// the records of a ticking program are never older than twice this time.
 	catalogEvery = 12 * time.Hour
-	// catalogRetry is when a reading that failed is repeated.
+	// catalogRetry is the pause after a failed reading.
 	catalogRetry = 10 * time.Minute
 )
 
-// catalog is a runtime's part of the stored definitions of its environment's tasks (docs/internals/design.md, Programs).
+// catalog is a runtime's share of the task definitions stored for its environment (docs/internals/design.md, Programs).
 type catalog struct {
-	mu       sync.Mutex // held while the catalog is read; other callers need not wait
-	mergedAt time.Time  // by the monotonic clock, which cannot be set back
+	mu       sync.Mutex // held during a merge; other callers skip theirs
+	mergedAt time.Time  // monotonic clock
 	every    time.Duration
-	settled  map[runlane.TaskID]bool // the definitions that this runtime stored, or found stored
+	settled  map[runlane.TaskID]bool // definitions that this runtime stored or found stored
 }
 
 func (rt *Runtime) keepsTasks() bool { return rt.storage().Capabilities().KeepsTasks }
 
 // storeTasks stores the definitions of this runtime's tasks that differ from the stored ones. It is not a stage of the
-// tick: nothing waits for it, so a failure is logged and repeated later.
+// tick: nothing depends on it, so a failure is logged and retried later.
 func (rt *Runtime) storeTasks(ctx context.Context, deadline time.Time) {
 	c := &rt.catalog
 	left := deadline.Sub(rt.world.Now())
@@ -64,9 +64,9 @@ func (rt *Runtime) storeTasks(ctx context.Context, deadline time.Time) {
 	}
 }
 
-// mergeTasks compares with what is stored and puts what is missing, differs or is old. When a definition that this
-// runtime stored before differs now, a program that started later has stored it: it stays, or the two would replace
-// each other's for ever.
+// mergeTasks stores definitions that are missing, changed or old. It leaves a definition alone that this runtime stored
+// before and now finds changed: a program that started later stored it, and the two would replace each other's for
+// ever.
 func (rt *Runtime) mergeTasks(ctx context.Context) error {
 	c := &rt.catalog
 	stored, err := rt.storedTasks(ctx)
@@ -101,7 +101,7 @@ func (rt *Runtime) mergeTasks(ctx context.Context) error {
 			c.settled[puts[i].ID] = true
 		}
 	}
-	return firstError(faults...) // they are about the same
+	return firstError(faults...) // any of them will do
 }
 
 // storedTasks reads the whole catalog.
@@ -122,7 +122,7 @@ func (rt *Runtime) storedTasks(ctx context.Context) (map[runlane.TaskID]lane.Tas
 	}
 }
 
-// taskRecord is what other programs may know of a task.
+// taskRecord is the part of a definition that other programs see.
 func taskRecord(d *runlane.Definition, seen time.Time) lane.TaskRecord {
 	r := d.Record(seen)
 	if r.MaxAttempts > 1 {
@@ -131,8 +131,8 @@ func taskRecord(d *runlane.Definition, seen time.Time) lane.TaskRecord {
 	return r
 }
 
-// backoffText says what a backoff does. A backoff from outside this module is named by its type: only calling it could
-// tell more.
+// backoffText describes a backoff. A backoff from outside this module is named by its type, because describing it would
+// require calling it.
 func backoffText(b runlane.Backoff) string {
 	switch b := b.(type) {
 	case nil:

@@ -9,16 +9,15 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// changeRounds is how often an operator's change reads the run again after another process changed it first.
+// changeRounds is how often an operator's change is tried while other processes change the run.
 const changeRounds = 5
 
 // Cancel asks for the end of a run, and keeps the reason with the event. A waiting run is cancelled at once. A running
 // one becomes cancellation_requested: its worker ends the handler's context with runlane.ErrCancelRequested and records
-// the handler's outcome. The worker learns of it at once where this runtime executes the attempt, otherwise with its
-// next heartbeat. When the worker is gone, maintenance finishes the cancellation. The returned run is as the call left
-// it.
+// the handler's outcome. The worker notices at once if this runtime executes the attempt, otherwise with its next
+// heartbeat. If the worker is gone, maintenance finishes the cancellation. The returned run is as the call left it.
 //
-// Cancelling a run whose cancellation was requested already is no error and changes nothing. Errors:
+// Cancelling a run again is no error and changes nothing. Errors:
 //
 //   - runlane.ErrValidationFailed: the run is finished, or the options are wrong (then nothing was read).
 //   - runlane.ErrRunNotFound: there is no such run.
@@ -36,15 +35,15 @@ func (r *Runs) Cancel(ctx context.Context, id runlane.RunID, options *ChangeOpti
 	return run, err
 }
 
-// change is an operator's call: what it does, who asked for it and why.
+// change is an operator's call.
 type change struct {
 	rt     *Runtime
 	actor  runlane.Actor
 	reason string
-	begun  time.Time // of a bulk call, which leaves alone what changed since; zero: it does not
+	begun  time.Time // of a bulk call that skips runs changed since; zero: none is skipped
 }
 
-// tooLate reports a run that changed after the bulk call began, by itself perhaps.
+// tooLate reports a run that changed after the bulk call began.
 func (c change) tooLate(run *runlane.Run) bool {
 	return !c.begun.IsZero() && run.UpdatedAt.After(c.begun)
 }
@@ -54,7 +53,7 @@ func (rt *Runtime) newChange(options *ChangeOptions, what string) (change, error
 	return change{rt: rt, actor: actor, reason: reason}, err
 }
 
-// cancel reports whether it changed anything.
+// cancel reports whether it changed the run.
 func (c change) cancel(ctx context.Context, id runlane.RunID) (run *runlane.Run, changed bool, err error) {
 	if err := id.Validate(); err != nil {
 		return nil, false, err
@@ -99,7 +98,7 @@ func (c change) cancel(ctx context.Context, id runlane.RunID) (run *runlane.Run,
 	return nil, false, changedTooOften(id)
 }
 
-// append commits events in the operator's name to a run as it was read.
+// append commits events in the operator's name to the given state of a run.
 func (c change) append(
 	ctx context.Context,
 	run *runlane.Run,
@@ -126,7 +125,7 @@ func (c change) append(
 	return c.rt.storage().AppendRunEvents(ctx, &lane.AppendCommand{Transition: transition, Outbox: initial})
 }
 
-// eventMeta keeps the reason with events that have no field for it.
+// eventMeta carries the reason of events that have no field for it.
 func (c change) eventMeta() map[string]string {
 	if c.reason == "" {
 		return nil
@@ -134,7 +133,7 @@ func (c change) eventMeta() map[string]string {
 	return map[string]string{metaReason: c.reason}
 }
 
-// changedTooOften is the error after the last round: each time, the run changed between reading and writing it.
+// changedTooOften is the error after the last of changeRounds.
 func changedTooOften(id runlane.RunID) error {
 	conflict := runlane.NewConflict(
 		runlane.ConflictEventSequence,

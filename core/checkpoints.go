@@ -10,11 +10,10 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// checkpoints are those of one attempt that are still to be written: at most one write of each name a second, as of
-// progress notes.
+// checkpoints are an attempt's pending checkpoints. Each name is written at most once a second, like progress notes.
 type checkpoints struct {
 	mu      sync.Mutex
-	written map[string]time.Time // of the real clock
+	written map[string]time.Time // by the real clock
 	pending map[string]*runlane.StepRecord
 	timer   *time.Timer
 	over    bool
@@ -42,7 +41,7 @@ func (x *execution) Checkpoint(ctx context.Context, call runlane.StepCall, resul
 	last, before := c.written[call.Name]
 	if wait := progressInterval - time.Since(last); before && wait > 0 {
 		if len(c.pending) == 0 {
-			c.timer = time.AfterFunc(wait, func() { x.flushCheckpoints(x.ctx, false) }) // stopped with the attempt
+			c.timer = time.AfterFunc(wait, func() { x.flushCheckpoints(x.ctx, false) }) // flushCheckpoints stops it
 		}
 		c.pending[call.Name] = record
 		return nil
@@ -50,7 +49,7 @@ func (x *execution) Checkpoint(ctx context.Context, call runlane.StepCall, resul
 	return x.writeCheckpoint(ctx, record)
 }
 
-// noteCheckpoint judges a checkpoint and makes it what Restore returns.
+// noteCheckpoint validates a checkpoint and makes Restore return it.
 func (x *execution) noteCheckpoint(ctx context.Context, record *runlane.StepRecord) error {
 	if err := runlane.ValidateStepName(record.Name); err != nil {
 		return err
@@ -77,13 +76,13 @@ func (x *execution) noteCheckpoint(ctx context.Context, record *runlane.StepReco
 			"would make the results of this run %d bytes, more than %d", size, runlane.MaxStepsBytes)
 	}
 	if record.At.Before(known.At) && known.Attempt == record.Attempt {
-		record.At = known.At // a clock that was set back
+		record.At = known.At // the clock was set back
 	}
 	s.known[record.Name], s.bytes = record, size
 	return nil
 }
 
-// writeCheckpoint holds the lock.
+// writeCheckpoint requires the lock.
 func (x *execution) writeCheckpoint(ctx context.Context, record *runlane.StepRecord) error {
 	c := &x.checkpoints
 	if c.written == nil {
@@ -98,7 +97,7 @@ func (x *execution) writeCheckpoint(ctx context.Context, record *runlane.StepRec
 	return err
 }
 
-// flushCheckpoints writes what is pending; with over, nothing is written after that.
+// flushCheckpoints writes the pending checkpoints. With over, later ones are dropped.
 func (x *execution) flushCheckpoints(ctx context.Context, over bool) {
 	c := &x.checkpoints
 	c.mu.Lock()

@@ -14,65 +14,63 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// lookAfter is when a claim that got no wakeup looks into the storage, once: wakeups may be lost, and those of a client
-// that died are gone.
+// lookAfter is the delay after which a claim without a wakeup reads the storage, once: wakeups can be lost, and a dead
+// client's are gone.
 const lookAfter = time.Second
 
-// MaxClaimLease is the longest lease that a client may ask for: a run whose client died waits that long.
+// MaxClaimLease is the longest lease of a client. A run waits that long when its client dies.
 const MaxClaimLease = 15 * time.Minute
 
-// ClaimOptions say what a client takes. nil means the defaults.
+// ClaimOptions select what a client takes. nil means the defaults.
 type ClaimOptions struct {
-	// Lease is how long the run is the client's without a heartbeat, from MinLease to MaxClaimLease. 0 means
-	// runlane.DefaultLease. It never goes beyond the task's timeout.
+	// Lease is how long the client keeps the run without a heartbeat, from MinLease to MaxClaimLease. 0 means
+	// runlane.DefaultLease. It never extends beyond the task's timeout.
 	Lease time.Duration
-	// Queues to take work from. nil means the queues of Tasks.
+	// Queues to receive from. nil means the queues of Tasks.
 	Queues []runlane.QueueName
-	// RunID is the run whose wakeup the client has received itself, in place of the next run: nothing is received here,
-	// and Wait is not looked at. Without an error the wakeup is acknowledged, also where nothing was claimed; with one
-	// it is left to come again. "" means the next run.
+	// RunID claims this run instead of the next one, for a client that has received the run's wakeup itself. Nothing is
+	// received here, and Wait is ignored. Without an error acknowledge the wakeup, even if nothing was claimed; with one,
+	// let it be redelivered. "" means the next run.
 	RunID runlane.RunID
-	// Tasks that the client executes, of Options.Tasks. nil means all of these. Wakeups of other tasks in the same
-	// queues are handed back, and come again to another client.
+	// Tasks that the client executes, out of Options.Tasks. nil means all of these. Wakeups of other tasks in the same
+	// queues are handed back for another client.
 	Tasks []runlane.TaskID
-	// Wait is how long to wait for a run. 0 means until the context ends; less than 0, such as runlane.NoWait, that what
-	// the storage says is due now is taken, and nothing is waited for.
+	// Wait is how long to wait for a run. 0 means until the context ends. Less than 0, such as runlane.NoWait, takes what
+	// the storage has due now, without waiting.
 	Wait time.Duration
 	// WorkerID names the client in leases, events and logs. "" means this runtime's.
 	WorkerID string
 }
 
-// Claim is one attempt that a client outside this process executes. Every method judges anew who owns the run: once
-// another attempt does, or the run has ended, each returns runlane.ErrStorageConflict of the kind
-// runlane.ConflictLeaseOwnership, and nothing is written. A claim is kept by the storage alone, and by the token: it
-// outlives this process, and any runtime of the environment that has the task can go on with it ([Runtime.ByToken]).
-// Methods of one value may not be called at once; several values of one token may.
+// Claim is one attempt that a client outside this process executes. Every method checks anew who owns the run: once
+// another attempt does, or the run has ended, it returns runlane.ErrStorageConflict of the kind
+// runlane.ConflictLeaseOwnership, and writes nothing. The state is in the storage and the token: a claim outlives this
+// process, and any runtime of the environment with the task can continue it ([Runtime.ByToken]). Methods of one value
+// may not be called concurrently; several values of one token may.
 type Claim struct {
-	// Token proves the claim. Who has it may end the attempt; it is in no answer of the operator API.
+	// Token proves the claim: its holder may end the attempt. No answer of the operator API contains it.
 	Token string
-	// Run is the run as the claim, or the last method, left it. Its payload is there only after [Runtime.Claim].
+	// Run is the run after the claim, or after the last method. It has its payload only after [Runtime.Claim].
 	Run *runlane.Run
 
 	x      *execution
-	judged bool // the lease was read just now, and no method was called since
+	judged bool // the lease was just read; no method was called since
 }
 
 // Claim takes a run of Options.Tasks for a client: it waits for a wakeup of the queues, judges it as
-// [Runtime.ExecuteDelivery] does, starts the attempt and returns it. Nil and no error mean that nothing came in the
-// time. A claim that has waited for a second looks into the storage, too, once: for runs whose wakeup was lost, or
-// whose client died. The attempt is the client's until a method of the claim ends it, or until its lease ends: then
-// another claim finds the run, or a tick sends a wakeup. The wakeup is acknowledged with the claim, since the lease
-// stands for it from then on.
+// [Runtime.ExecuteDelivery] does, starts the attempt and returns it. nil and no error mean that none came in time.
+// After a second it also reads the storage, once, for runs with a lost wakeup or a dead client. The attempt belongs to
+// the client until a method of the claim or the end of its lease ends it; then another claim finds the run, or a tick
+// sends a wakeup. The claim acknowledges the wakeup, since the lease replaces it.
 //
-// A run that is claimed as ctx ends is released at once, since no one hears of it. Middleware does not see these
-// attempts; hooks and metrics do.
+// A run claimed as ctx ends is released at once, since no one would receive it. Hooks and metrics see these attempts;
+// middleware does not.
 //
-// With ClaimOptions.RunID it judges that run alone, and what would hand its wakeup back is the error.
+// With ClaimOptions.RunID it judges that run alone. The error is the reason to hand the wakeup back.
 //
-// Errors: runlane.ErrConfigurationInvalid for options that cannot be, and for ordered queues ([ErrOrdered]), whose
-// order is that of wakeups which are held until their attempt has ended; runlane.ErrCapabilityUnsupported where the
-// transport delivers no wakeups to this process; those of the storage and the transport. Safe for concurrent use: each
-// run goes to one caller.
+// Errors: runlane.ErrConfigurationInvalid for impossible options, and for ordered queues ([ErrOrdered]), whose wakeups
+// have to be held until their attempt has ended; runlane.ErrCapabilityUnsupported if the transport delivers no wakeups
+// to this process; errors of the storage and the transport. Safe for concurrent use: each run goes to one caller.
 func (rt *Runtime) Claim(ctx context.Context, options *ClaimOptions) (*Claim, error) {
 	c, err := rt.newClaiming(options)
 	if err != nil {
@@ -91,16 +89,16 @@ func (rt *Runtime) Claim(ctx context.Context, options *ClaimOptions) (*Claim, er
 	return c.answer(ctx)
 }
 
-// answer is the claim that was found, nil for none.
+// answer returns the claim, nil for none.
 func (c *claiming) answer(ctx context.Context) (*Claim, error) {
 	if !c.search.HasFound() {
-		return nil, nil // the wakeup leads to nothing, or nothing is due
+		return nil, nil // ignored, or nothing is due
 	}
-	return c.claim.given(ctx)
+	return c.claim.returnOrRelease(ctx)
 }
 
-// given returns a claim to a caller that is still there.
-func (c *Claim) given(ctx context.Context) (*Claim, error) {
+// returnOrRelease returns the claim to its caller, or releases it if the caller is gone.
+func (c *Claim) returnOrRelease(ctx context.Context) (*Claim, error) {
 	if ctx.Err() == nil {
 		return c, nil
 	}
@@ -108,7 +106,7 @@ func (c *Claim) given(ctx context.Context) (*Claim, error) {
 	return nil, firstError(c.Release(c.x.ctx, nil), cancelled(ctx, c.Run.ID))
 }
 
-// claiming is one call of Claim. It is the remote.Host of its search.
+// claiming is one call of Claim, and the remote.Host of its search.
 type claiming struct {
 	rt       *Runtime
 	options  ClaimOptions
@@ -132,7 +130,7 @@ func (c *claiming) Receive(ctx, receiving context.Context) error {
 // Look implements remote.Host.
 func (c *claiming) Look(receiving context.Context) {
 	if pause(receiving, c.rt.world.around(lookAfter)) {
-		_ = c.take(receiving, "", func(d *delivery) error { // logged; wakeups come all the same
+		_ = c.take(receiving, "", func(d *delivery) error { // logged; wakeups still come
 			_, err := d.next(context.WithoutCancel(receiving), c.options.Queues)
 			return err
 		})
@@ -202,7 +200,7 @@ func (o *ClaimOptions) check(rt *Runtime) error {
 	return firstError(runlane.ValidateKey("worker", o.WorkerID), rt.checkQueues("ClaimOptions.Queues", o.Queues))
 }
 
-// take lets a delivery claim a run, unless one was claimed, or the caller is gone.
+// take lets a delivery claim a run, unless one was claimed or the caller is gone.
 func (c *claiming) take(ctx context.Context, id runlane.RunID, deliver func(d *delivery) error) error {
 	return c.search.Take(ctx, id, func() error {
 		secret := rand.Text()
@@ -223,7 +221,6 @@ func (c *claiming) take(ctx context.Context, id runlane.RunID, deliver func(d *d
 	})
 }
 
-// logUntaken logs that a run was not claimed.
 func (c *claiming) logUntaken(ctx context.Context, id runlane.RunID, err error) {
 	if err == nil {
 		return
@@ -236,7 +233,7 @@ func (c *claiming) logUntaken(ctx context.Context, id runlane.RunID, err error) 
 	c.rt.logger.LogAttrs(ctx, level, "run not claimed", attrs...)
 }
 
-// takeNow takes the run whose wakeup the client has, or what is due, without waiting.
+// takeNow takes the run of ClaimOptions.RunID, or one that is due, without waiting.
 func (c *claiming) takeNow(ctx context.Context) (*Claim, error) {
 	err := c.take(ctx, c.options.RunID, func(d *delivery) error {
 		if c.options.RunID == "" {

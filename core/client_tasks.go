@@ -12,28 +12,27 @@ import (
 	"github.com/runlane/runlane-go/internal/host"
 )
 
-// ClientTask is a task without a handler here: clients, in any language, claim its runs ([Runtime.Claim]). To this
-// runtime it is a task like others: it is triggered by name, its queue is known, and ticks store its definition.
+// ClientTask is a task without a handler here: clients, in any language, claim its runs ([Runtime.Claim]). Otherwise it
+// is like other tasks of this runtime: triggered by name, in a known queue, with a definition that ticks store.
 type ClientTask struct {
-	// Definition has the task's rules, which hold for its attempts as for those of a handler: retries by its Retry, and
-	// an end after its Timeout. runlane.NewTask makes one. Required.
+	// Definition has the task's rules. Its Retry and Timeout apply as with a handler. runlane.NewTask makes one. Required.
 	Definition *runlane.Definition
-	// Check judges the payload of each call that this runtime triggers, which is JSON, before anything is written. Its
-	// error refuses the call: runlane.ErrValidationFailed unless it is a *runlane.Error. It is called from many
-	// goroutines at once, and its text must not quote the payload. nil takes any payload.
+	// Check validates the JSON payload of each call that this runtime triggers, before anything is written. Its error
+	// rejects the call: runlane.ErrValidationFailed unless it is a *runlane.Error. Its text must not quote the payload. It
+	// is called concurrently. nil accepts any payload.
 	Check func(payload json.RawMessage) error
-	// Schema is the JSON Schema by which Check judges, for those who write payloads: TaskState has it. It is not judged
-	// by here, and not stored. nil means none.
+	// Schema is the JSON Schema behind Check, for people who write payloads: TaskState has it. It is neither evaluated nor
+	// stored here. nil means none.
 	Schema json.RawMessage
 }
 
-// withHostTasks adds the tasks of the program around the opener.
+// withHostTasks adds the tasks of the embedding program.
 func withHostTasks(ctx context.Context, own []ClientTask) []ClientTask {
 	given, _ := host.Of(ctx).Tasks.([]ClientTask)
 	return slices.Concat(own, given)
 }
 
-// withHostHandlers adds the handlers of the program around the opener.
+// withHostHandlers adds the handlers of the embedding program.
 func withHostHandlers(ctx context.Context, own []runlane.Handler) []runlane.Handler {
 	given, _ := host.Of(ctx).Handlers.([]runlane.Handler)
 	return slices.Concat(own, given)
@@ -60,7 +59,7 @@ func (rt *Runtime) registerClientTask(i int, t ClientTask) error {
 	return rt.registerQueue(t.Definition.Queue)
 }
 
-// define adds a task to the sorted definitions.
+// define inserts a task into the sorted definitions.
 func (rt *Runtime) define(task *runlane.Definition) {
 	at, _ := slices.BinarySearchFunc(rt.definitions, task.ID, func(d *runlane.Definition, id runlane.TaskID) int {
 		return cmp.Compare(d.ID, id)
@@ -68,7 +67,7 @@ func (rt *Runtime) define(task *runlane.Definition) {
 	rt.definitions = slices.Insert(rt.definitions, at, task)
 }
 
-// checkPayload asks the task's check. A panic of it is a fault of this call alone.
+// checkPayload runs the task's Check. A panic fails this call alone.
 func (rt *Runtime) checkPayload(task runlane.TaskID, payload json.RawMessage) error {
 	t, ok := rt.clientTasks[task]
 	if !ok || t.Check == nil {

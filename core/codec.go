@@ -9,29 +9,28 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// What a codec made is stored behind a header: a mark, the length of the key's name, and the name. No JSON begins with
-// the mark, so a runtime recognizes such bytes whether it has a codec or not.
+// Encoded bodies are stored with a header: a mark, the length of the key's name, and the name. No JSON begins with the
+// mark, so a runtime recognizes such bytes even without a codec.
 const (
-	codedMark  = 1    // the form of the header
-	codedMarks = 0x09 // marks of this form and of later ones are below it: no JSON begins with a byte below the tab
+	codedMark  = 1    // this version of the header
+	codedMarks = 0x09 // all marks, also of later versions, are below the tab: no JSON begins there
 	maxKeyName = 64
 )
 
-// codedStorage stands before the storage. Core reads and writes plain bytes; the storage keeps what the codec made of
-// them. Without a codec everything passes unchanged, except bodies that a codec made: those cannot be read.
+// codedStorage wraps the storage: core sees plain bodies, the storage encoded ones. Without a codec everything passes
+// unchanged, except that encoded bodies cannot be read.
 type codedStorage struct {
 	lane.Storage
 
 	codec runlane.Codec // nil: none
-	ends  *ends         // told of what it commits; nil for nobody
+	ends  *ends         // notified of committed ends; nil: none
 }
 
-// storage is the lane's storage with what stands before it, for every call of core: the codec, so that callers pass and
-// get plain bodies while the storage keeps what the codec made of them (the methods of codedStorage), and hooks and
-// metrics, which see the commits on their way (observe.go).
+// storage returns the lane's storage for every call of core, wrapped by the codec (codedStorage), and by hooks and
+// metrics, which see the commits (observe.go).
 func (rt *Runtime) storage() lane.Storage { return rt.lane.Storage }
 
-// encode puts the codec before the storage.
+// encode wraps the storage with the codec.
 func (rt *Runtime) encode(codec runlane.Codec) {
 	coded := *rt.lane
 	rt.codec = &codedStorage{
@@ -43,13 +42,13 @@ func (rt *Runtime) encode(codec runlane.Codec) {
 	rt.lane = &coded
 }
 
-// Unwrap lets lane.As find the abilities of the storage.
+// Unwrap lets lane.As find the storage's abilities.
 func (s *codedStorage) Unwrap() lane.Storage { return s.Storage }
 
-// isCoded reports bytes that a codec made.
+// isCoded reports encoded bytes.
 func isCoded(stored []byte) bool { return len(stored) > 0 && stored[0] < codedMarks }
 
-// codedHead is the header before the codec's bytes.
+// codedHead puts the header before the codec's bytes.
 func codedHead(key string, body []byte) ([]byte, error) {
 	if key == "" || len(key) > maxKeyName || runlane.ValidateKey("key", key) != nil {
 		return nil, &runlane.Error{
@@ -63,7 +62,7 @@ func codedHead(key string, body []byte) ([]byte, error) {
 	return append(stored, body...), nil
 }
 
-// parseCoded takes apart what codedHead made; ok is false for anything else.
+// parseCoded is the inverse of codedHead; ok is false for other bytes.
 func parseCoded(stored []byte) (key string, body []byte, ok bool) {
 	if len(stored) < 2 || stored[0] != codedMark {
 		return "", nil, false
@@ -76,7 +75,7 @@ func parseCoded(stored []byte) (key string, body []byte, ok bool) {
 	return key, stored[2+length:], runlane.ValidateKey("key", key) == nil
 }
 
-// encodeBody returns what is stored in place of plain. A missing body stays missing.
+// encodeBody encodes a body. A missing body stays missing.
 func (s *codedStorage) encodeBody(
 	ctx context.Context, of runlane.BodyRef, plain []byte,
 ) (stored []byte, key string, err error) {
@@ -108,8 +107,8 @@ func (s *codedStorage) encodeBody(
 	return stored, key, err
 }
 
-// decodeBody is the inverse of the encoding. fault says why these bytes cannot be opened here. err says why it is not
-// known whether they can.
+// decodeBody decodes a body. fault explains why this process can never open these bytes. err means that it is not known
+// whether it can.
 func (s *codedStorage) decodeBody(
 	ctx context.Context, of runlane.BodyRef, stored []byte,
 ) (plain []byte, key, fault string, err error) {
@@ -142,7 +141,7 @@ func (s *codedStorage) decodeBody(
 	return plain, key, fault, err
 }
 
-// codecFailed is the error of a codec that cannot work at the moment, such as when a key service cannot be reached.
+// codecFailed is the error of a codec that is temporarily out of order, such as when its key service is unreachable.
 func codecFailed(ctx context.Context, run runlane.RunID, err error) error {
 	if ctx.Err() != nil {
 		return cancelled(ctx, run)
@@ -160,7 +159,7 @@ func codecFailed(ctx context.Context, run runlane.RunID, err error) error {
 	}
 }
 
-// open makes a run plain that the storage returned.
+// open decodes the bodies of a run from the storage.
 func (s *codedStorage) open(ctx context.Context, run *runlane.Run) (err error) {
 	if run == nil || s.codec == nil && !isCoded(run.Payload) && !isCoded(run.Output) {
 		return nil
@@ -178,7 +177,7 @@ func (s *codedStorage) open(ctx context.Context, run *runlane.Run) (err error) {
 	return err
 }
 
-// opened is a run as it was read, made plain.
+// opened decodes the result of a read.
 func (s *codedStorage) opened(ctx context.Context, run *runlane.Run, err error) (*runlane.Run, error) {
 	if err == nil {
 		err = s.open(ctx, run)
@@ -233,7 +232,8 @@ func (s *codedStorage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*l
 	return seen, nil
 }
 
-// ListRunEvents implements lane.Storage. A body that cannot be opened is left out of its event; the run says why.
+// ListRunEvents implements lane.Storage. A body that cannot be opened is missing from its event; the run has the
+// reason.
 func (s *codedStorage) ListRunEvents(
 	ctx context.Context, q *lane.EventQuery,
 ) (*runlane.Page[runlane.EventRecord], error) {

@@ -11,17 +11,17 @@ import (
 
 // coded is a transition on its way through the codec.
 type coded struct {
-	plain   *lane.Transition // core's, which is never changed
+	plain   *lane.Transition // core's; never changed
 	stored  lane.Transition
-	sealed  runlane.Sealed // of the run afterwards
-	changed string         // how the codec changed the sizes, for a message
+	sealed  runlane.Sealed // of the resulting run
+	changed string         // see codecSizes
 }
 
-// code makes the transition that the storage is given. A run that existed before is committed without its bodies: the
-// storage has them, and the codec would turn them into other bytes.
-func (s *codedStorage) code(ctx context.Context, t *lane.Transition) (*coded, error) {
+// encodeTransition makes the storage's transition. A run that existed before is committed without its bodies: the
+// storage has them, and encoding them again would give other bytes.
+func (s *codedStorage) encodeTransition(ctx context.Context, t *lane.Transition) (*coded, error) {
 	if t.Projected == nil {
-		return &coded{plain: t, stored: *t}, nil // the storage says what is wrong
+		return &coded{plain: t, stored: *t}, nil // the storage rejects it
 	}
 	projected := *t.Projected
 	c := &coded{plain: t, stored: *t}
@@ -29,7 +29,7 @@ func (s *codedStorage) code(ctx context.Context, t *lane.Transition) (*coded, er
 		c.sealed = *projected.Sealed
 	}
 	projected.Payload, projected.Output, projected.Sealed = nil, nil, nil
-	// A hash of the payload would confirm a correct guess of the payload.
+	// A hash of the plain payload would confirm a guess.
 	c.stored.Projected, c.stored.PayloadHash = &projected, ""
 	of := runlane.BodyRef{Environment: runlane.Environment(projected.Environment.Name()), RunID: projected.ID}
 	for i := range t.Events {
@@ -59,13 +59,13 @@ func (s *codedStorage) code(ctx context.Context, t *lane.Transition) (*coded, er
 }
 
 func (c *coded) replace(i int, body runlane.EventBody, plain, stored []byte) {
-	c.changed = codecChanged(plain, stored)
+	c.changed = codecSizes(plain, stored)
 	c.stored.Events = slices.Clone(c.stored.Events)
 	c.stored.Events[i].Body = body
 }
 
-// commit puts the plain bytes back into the commit that the storage returned, which is the caller's own copy.
-func (c *coded) commit(commit *lane.Commit) {
+// restorePlain puts the plain bodies into the storage's commit, which is the caller's copy.
+func (c *coded) restorePlain(commit *lane.Commit) {
 	if commit == nil {
 		return
 	}
@@ -94,7 +94,7 @@ func (c *coded) commit(commit *lane.Commit) {
 func (s *codedStorage) AppendRunEvents(ctx context.Context, command *lane.AppendCommand) (*lane.Commit, error) {
 	commit, err := s.append(ctx, command)
 	if run := command.Transition.Projected; err == nil && s.ends != nil && run.Status.Terminal() {
-		s.ends.tell(endOf{run: run.ID})
+		s.ends.notify(endOf{run: run.ID})
 	}
 	return commit, err
 }
@@ -103,7 +103,7 @@ func (s *codedStorage) append(ctx context.Context, command *lane.AppendCommand) 
 	if s.codec == nil {
 		return s.Storage.AppendRunEvents(ctx, command)
 	}
-	c, err := s.code(ctx, &command.Transition)
+	c, err := s.encodeTransition(ctx, &command.Transition)
 	if err != nil {
 		return nil, err
 	}
@@ -112,9 +112,9 @@ func (s *codedStorage) append(ctx context.Context, command *lane.AppendCommand) 
 		Look: command.Look, Flow: command.Flow,
 	})
 	if err != nil {
-		return nil, toldOfCodec(err, c.changed)
+		return nil, withCodecSizes(err, c.changed)
 	}
-	c.commit(commit)
+	c.restorePlain(commit)
 	return commit, nil
 }
 
@@ -125,7 +125,7 @@ func (s *codedStorage) ReserveRunDispatch(
 	if s.codec == nil {
 		return s.Storage.ReserveRunDispatch(ctx, command)
 	}
-	c, err := s.code(ctx, &command.Transition)
+	c, err := s.encodeTransition(ctx, &command.Transition)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (s *codedStorage) ClaimRunLease(ctx context.Context, command *lane.ClaimCom
 	if s.codec == nil {
 		return s.Storage.ClaimRunLease(ctx, command)
 	}
-	c, err := s.code(ctx, &command.Transition)
+	c, err := s.encodeTransition(ctx, &command.Transition)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (s *codedStorage) ClaimRunLease(ctx context.Context, command *lane.ClaimCom
 
 func (c *coded) acquired(got *lane.Acquisition, err error) (*lane.Acquisition, error) {
 	if err == nil && got.Outcome == lane.Acquired {
-		c.commit(got.Commit)
+		c.restorePlain(got.Commit)
 	}
 	return got, err
 }
@@ -160,13 +160,13 @@ func (s *codedStorage) HeartbeatRunLease(ctx context.Context, command *lane.Hear
 	if s.codec == nil {
 		return s.Storage.HeartbeatRunLease(ctx, command)
 	}
-	c, err := s.code(ctx, &command.Transition)
+	c, err := s.encodeTransition(ctx, &command.Transition)
 	if err != nil {
 		return nil, err
 	}
 	commit, err := s.Storage.HeartbeatRunLease(ctx, &lane.HeartbeatCommand{Transition: c.stored})
 	if err == nil {
-		c.commit(commit)
+		c.restorePlain(commit)
 	}
 	return commit, err
 }

@@ -18,11 +18,11 @@ func (s *codedStorage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*la
 			return nil, err
 		}
 		given.Record.Result = stored
-		command, changed = &given, codecChanged(c.Record.Result, stored)
+		command, changed = &given, codecSizes(c.Record.Result, stored)
 	}
 	kept, err := s.Storage.KeepRecord(ctx, command)
 	if err != nil {
-		return nil, toldOfCodec(err, changed)
+		return nil, withCodecSizes(err, changed)
 	}
 	return kept, s.openRecord(ctx, c.RunKey, kept)
 }
@@ -44,7 +44,7 @@ func (s *codedStorage) ListRecords(
 	return page, nil
 }
 
-// openRecord makes a record plain that the storage returned.
+// openRecord decodes a record from the storage.
 func (s *codedStorage) openRecord(ctx context.Context, key lane.RunKey, r *lane.StepRecord) (err error) {
 	r.Result, _, r.Fault, err = s.decodeBody(ctx, recordBody(key, r.Name), r.Result)
 	return err
@@ -59,18 +59,18 @@ func recordBody(key lane.RunKey, name string) runlane.BodyRef {
 	}
 }
 
-// codecChanged says how the codec changed a size, for a message.
-func codecChanged(plain, stored []byte) string {
+// codecSizes describes how the codec changed a size.
+func codecSizes(plain, stored []byte) string {
 	return fmt.Sprintf("the codec returned %d bytes for %d", len(stored), len(plain))
 }
 
-// toldOfCodec adds to a refusal of bytes that were too long that the storage counted the codec's.
-func toldOfCodec(err error, changed string) error {
+// withCodecSizes adds to a rejection for size that the storage counted encoded bytes.
+func withCodecSizes(err error, changed string) error {
 	refused, ok := asError(err)
 	if !ok || refused.Code != runlane.ErrValidationFailed || changed == "" {
 		return err
 	}
-	told := *refused
-	told.Message += "; " + changed
-	return &told
+	explained := *refused
+	explained.Message += "; " + changed
+	return &explained
 }

@@ -18,22 +18,22 @@ func (s *codedStorage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*
 		if err != nil {
 			return nil, err
 		}
-		given.Signal.Body, changed = stored, codecChanged(c.Signal.Body, stored)
+		given.Signal.Body, changed = stored, codecSizes(c.Signal.Body, stored)
 	}
 	if c.Resume == nil {
 		_, err := s.Storage.SendSignal(ctx, &given)
-		return nil, toldOfCodec(err, changed)
+		return nil, withCodecSizes(err, changed)
 	}
-	coded, err := s.code(ctx, &c.Resume.Transition)
+	coded, err := s.encodeTransition(ctx, &c.Resume.Transition)
 	if err != nil {
 		return nil, err
 	}
 	given.Resume = &lane.AppendCommand{Transition: coded.stored, Outbox: c.Resume.Outbox}
 	commit, err := s.Storage.SendSignal(ctx, &given)
 	if err != nil {
-		return nil, toldOfCodec(err, changed)
+		return nil, withCodecSizes(err, changed)
 	}
-	coded.commit(commit)
+	coded.restorePlain(commit)
 	return commit, nil
 }
 
@@ -42,7 +42,7 @@ func (s *codedStorage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.
 	if s.codec == nil || c.Resume == nil {
 		return s.Storage.TellEnd(ctx, c)
 	}
-	coded, err := s.code(ctx, &c.Resume.Transition)
+	coded, err := s.encodeTransition(ctx, &c.Resume.Transition)
 	if err != nil {
 		return nil, err
 	}
@@ -50,12 +50,12 @@ func (s *codedStorage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.
 	given.Resume = &lane.AppendCommand{Transition: coded.stored, Outbox: c.Resume.Outbox}
 	commit, err := s.Storage.TellEnd(ctx, &given)
 	if err == nil {
-		coded.commit(commit)
+		coded.restorePlain(commit)
 	}
 	return commit, err
 }
 
-// ReadMail implements lane.Storage. A body that cannot be opened here is an error: a caller that asks needs it.
+// ReadMail implements lane.Storage. A body that cannot be opened is an error, because the caller needs it.
 func (s *codedStorage) ReadMail(ctx context.Context, q *lane.MailQuery) (*lane.Mail, error) {
 	mail, err := s.Storage.ReadMail(ctx, q)
 	if err != nil || q.WithoutBodies {

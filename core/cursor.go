@@ -12,14 +12,13 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// cursorForm is the content of a cursor that this package makes: the position, and a hash of it with the request that
-// it belongs to.
+// cursorForm is a cursor of this package: the position, and a hash of the position and its request.
 type cursorForm struct {
 	Hash string `json:"h"`
 	At   string `json:"p"`
 }
 
-// sealCursor makes a cursor. scope names everything that decides the selection and the order of the request.
+// sealCursor makes a cursor. scope has everything that decides the request's selection and order.
 func sealCursor(scope, position string) runlane.Cursor {
 	b, err := json.Marshal(cursorForm{cursorHash(scope, position), position})
 	if err != nil {
@@ -28,7 +27,7 @@ func sealCursor(scope, position string) runlane.Cursor {
 	return runlane.Cursor(base64.RawURLEncoding.EncodeToString(b))
 }
 
-// openCursor returns the position of a cursor of the same request. option names the option in the error.
+// openCursor returns a cursor's position if it belongs to the request. option names the field in the error.
 func openCursor(c runlane.Cursor, scope, option string) (position string, err error) {
 	var form cursorForm
 	b, err := base64.RawURLEncoding.DecodeString(string(c))
@@ -49,14 +48,13 @@ func foreignCursor(option string) error {
 	)
 }
 
-// cursorHash recognizes a cursor of another request. It is not a signature: a caller who forges a cursor only chooses a
-// position.
+// cursorHash detects cursors of other requests. It is not a signature: a forged cursor only chooses a position.
 func cursorHash(scope, position string) string {
 	sum := sha256.Sum256([]byte(scope + "\x00" + position))
 	return hex.EncodeToString(sum[:8])
 }
 
-// describeList is part of the scope of a cursor.
+// describeList writes a list for the scope of a cursor.
 func describeList[T ~string](values []T) string {
 	texts := make([]string, len(values))
 	for i, v := range values {

@@ -10,8 +10,7 @@ import (
 
 // DeadLetters is the operator's view of wakeups that were given up: refused ten times, or impossible to accept. Their
 // runs wait until an operator requeues the wakeup or cancels the run. Stateless: get one with [Runtime.DeadLetters]
-// when you need it. Everything here needs a storage that keeps dead letters, else it is
-// runlane.ErrCapabilityUnsupported.
+// when you need it. All methods return runlane.ErrCapabilityUnsupported if the storage keeps no dead letters.
 type DeadLetters struct{ rt *Runtime }
 
 // DeadLetters returns the view.
@@ -50,12 +49,12 @@ func (d *DeadLetters) List(ctx context.Context, options *ListOptions) (*runlane.
 	return page, nil
 }
 
-// Requeue asks, in the caller's name, for a fresh wakeup of a run whose wakeup was given up. The reason is kept in the
-// event's meta, as "runlane.reason". A run of a bounded queue waits for a slot again. A wakeup that is refused again
-// does not fail the call: the outbox keeps it.
+// Requeue asks, in the caller's name, for a fresh wakeup of a run with a dead-lettered one. The reason is kept in the
+// event's meta, as "runlane.reason". A run of a bounded queue waits for a slot again. If the new wakeup is refused, the
+// call succeeds and the outbox keeps it.
 //
-// A run without a dead-lettered wakeup, also when it was requeued already, is runlane.ErrValidationFailed and nothing
-// is written. An unknown run is runlane.ErrRunNotFound.
+// A run without a dead-lettered wakeup, for example after an earlier Requeue, is runlane.ErrValidationFailed, and
+// nothing is written. An unknown run is runlane.ErrRunNotFound.
 func (d *DeadLetters) Requeue(ctx context.Context, id runlane.RunID, options *ChangeOptions) error {
 	if err := d.rt.gate.enterLate(); err != nil {
 		return err
@@ -72,8 +71,8 @@ func (d *DeadLetters) Requeue(ctx context.Context, id runlane.RunID, options *Ch
 	return err
 }
 
-// RequeueAll requeues all dead letters whose runs match, each as [DeadLetters.Requeue] does, at most Cap in one call.
-// Those that are given up again are for the next call that begins anew. Otherwise it behaves as [Runs.CancelAll] does.
+// RequeueAll requeues all dead letters of matching runs, each as [DeadLetters.Requeue] does, at most Cap in one call.
+// Wakeups given up again meanwhile are left for a new sequence of calls. Otherwise it behaves as [Runs.CancelAll] does.
 func (d *DeadLetters) RequeueAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
 	if err := d.rt.checkDeadLetters(); err != nil {
 		return nil, err
@@ -108,7 +107,7 @@ func (rt *Runtime) checkDeadLetters() error {
 	return nil
 }
 
-// listDeadLetters filters by queue in the storage and by the rest here, which needs the runs.
+// listDeadLetters filters by queue in the storage, and by the rest here, which needs the runs.
 func (rt *Runtime) listDeadLetters(
 	ctx context.Context, f *RunFilter, limit int, after runlane.Cursor,
 ) (*runlane.Page[runlane.DeadLetter], error) {
@@ -141,7 +140,7 @@ func (rt *Runtime) listDeadLetters(
 	return kept, nil
 }
 
-// requeue appends a fresh delivery request and publishes its row. It reports whether it changed anything.
+// requeue appends a fresh delivery request and publishes it. It reports whether it changed the run.
 func (c change) requeue(ctx context.Context, id runlane.RunID) (changed bool, err error) {
 	for range changeRounds {
 		seen, err := c.rt.storage().InspectRun(ctx, &lane.InspectQuery{
@@ -163,7 +162,7 @@ func (c change) requeue(ctx context.Context, id runlane.RunID) (changed bool, er
 			return false, errMovedOn
 		}
 		at, initial := c.rt.now(), lane.InitialOutbox{}
-		if !c.rt.policy(seen.Run.Queue).Bounded() { // else nothing is to be sent before there is a slot
+		if !c.rt.policy(seen.Run.Queue).Bounded() { // a bounded queue sends once there is a slot
 			initial.ClaimUntil = at.Add(outboxClaim)
 		}
 		commit, err := c.append(ctx, seen.Run, at, c.eventMeta(), initial,
@@ -183,7 +182,7 @@ func (c change) requeue(ctx context.Context, id runlane.RunID) (changed bool, er
 		if result := c.rt.publishCommitted(ctx, commit.Outbox); result.Err != nil {
 			c.rt.logRun(ctx, commit.Run, "wakeup was not published; the outbox keeps it", result.Err)
 		}
-		c.rt.handOver(ctx, commit.Run) // of a bounded queue: it waits for a slot, and one may be free
+		c.rt.handOver(ctx, commit.Run) // in a bounded queue a slot may be free for it
 		return true, nil
 	}
 	return false, changedTooOften(id)

@@ -11,40 +11,39 @@ import (
 )
 
 const (
-	// deliveryRounds is how often a delivery that lost a race reads and judges the run again.
+	// deliveryRounds is how often a delivery judges the run again after losing a race.
 	deliveryRounds = 3
-	// shortWait is how early a wakeup may come and still be waited for instead of being sent again.
+	// shortWait is how early a wakeup may arrive and still be waited for here, instead of being sent again.
 	shortWait = time.Second
 )
 
-// ExecuteDelivery does what a wakeup asks: it reads the run, and when the run is due and free it executes one attempt
-// and records the outcome. Whatever the handler returns, the result may be acknowledged. A wakeup that leads to nothing
-// is Ignored with the reason.
+// ExecuteDelivery handles one wakeup: it reads the run, and if the run is due and free, executes one attempt and
+// records the outcome. A wakeup without effect is Ignored with the reason. Acknowledge every result, whatever the
+// handler returned.
 //
-// An error hands the wakeup back, so that it comes again:
+// Hand the wakeup back on an error, for redelivery:
 //
-//   - runlane.ErrTaskNotFound: no handler here, or one that does not accept the run (runlane.Handler.Accepts); the run
-//     is not failed for that. What needs no handler was done before: a run that was abandoned too often is failed,
-//     without this error.
+//   - runlane.ErrTaskNotFound: no handler here, or it does not accept the run (runlane.Handler.Accepts). The run is not
+//     failed for that. Work without a handler was still done: a run abandoned too often is failed, without this error.
 //   - runlane.ErrPayloadUnreadable: this process lacks a codec's keys; the run is not failed.
 //   - [ErrNoTime]: too little time before the deadline.
-//   - runlane.ErrConfigurationInvalid: no such invocation has time for the task, see [Runtime.CheckInvocation]; or the
-//     run's queue, which shares its binding, is not known here, so that its limit is not, or WorkOptions.Queues leaves
-//     it out.
+//   - runlane.ErrConfigurationInvalid: no such invocation has time for the task, see [Runtime.CheckInvocation]. Or the
+//     run's queue shares its binding, and is either unknown here, so that its limit is too, or missing in
+//     WorkOptions.Queues.
 //   - runlane.ErrValidationFailed: the wakeup is of another environment.
-//   - [ErrSuspect]: the run is a suspect, and other deliveries are executed beside it.
+//   - [ErrSuspect]: the run is a suspect, and other deliveries are being executed.
 //   - [ErrOwned]: the queue is ordered, and another worker owns the run.
 //   - runlane.ErrOperationCancelled: ctx ended the attempt, which was released, in a queue that cannot delay wakeups.
-//     This one comes again in place of another, before those behind it.
+//     The redelivery replaces a new wakeup, and keeps its place before later ones.
 //   - an error of the storage, which cannot be reached.
 //
-// An attempt that the deadline ends before it had the time that it is due is released as on a shutdown and costs the
-// run nothing. That time is the task's timeout, or, without one, nine tenths of what an invocation has for a handler.
-// It is known only with DeliveryOptions.Began.
+// An attempt cut off by the deadline before its due time is released as on a shutdown, at no cost to the run. The due
+// time is the task's timeout, or, without one, nine tenths of an invocation's time for handlers. It is known only with
+// DeliveryOptions.Began.
 //
-// When ctx ends, the attempt ends as on a shutdown: it is released, resumes at once and costs the run nothing. (A
-// deadline of ctx is the caller's time limit: the attempt counts as timed out.) A handler that ignores its context is
-// waited for a few seconds, then left behind with its goroutine, and its run resumes when the lease would have ended.
+// When ctx is cancelled, the attempt ends as on a shutdown: it is released, resumes at once and costs the run nothing.
+// (A deadline of ctx is the caller's time limit: the attempt counts as timed out.) A handler that ignores its context
+// is left behind with its goroutine after a few seconds, and its run resumes when the lease would have ended.
 func (rt *Runtime) ExecuteDelivery(
 	ctx context.Context, w lane.Wakeup, options *DeliveryOptions,
 ) (*DeliveryResult, error) {
@@ -68,16 +67,16 @@ type delivery struct {
 	lease      time.Duration   // of workers; 0 means runlane.DefaultLease
 	workerID   string
 	executions *executionSet
-	only       []runlane.QueueName // of workers: the queues to take work from; nil: all that are known here
-	suspects   chan struct{}       // of workers, which execute one suspect at a time; nil: any number
+	only       []runlane.QueueName // of workers: the queues to take work from; nil: all known here
+	suspects   chan struct{}       // of workers: has room for one suspect; nil: any number
 
 	// Of a claim for a client:
-	handlers map[runlane.TaskID]runlane.Handler // the tasks that it executes; nil: those of the runtime
-	token    string                             // of the lease; "": a new id
-	give     func(x *execution)                 // takes the attempt in place of a handler; nil: there is one
+	handlers map[runlane.TaskID]runlane.Handler // the client's tasks; nil: the runtime's
+	token    string                             // the lease's; "": a new one
+	give     func(x *execution)                 // receives the attempt instead of a handler; nil: a handler executes it
 }
 
-// apply checks the options and takes them into the delivery.
+// apply validates the options and stores them.
 func (d *delivery) apply(options *DeliveryOptions) error {
 	if options == nil {
 		return nil
@@ -121,7 +120,7 @@ func (d *delivery) deliver(ctx context.Context) (*DeliveryResult, error) {
 				return nil, cancelled(ctx, run.ID)
 			}
 			waited = true
-			// The pause has passed on a real clock, so the run counts as due even if the runtime's clock stands still.
+			// The pause took real time: the run counts as due even if the runtime's clock stands still.
 			j, err = d.judge(ctx, run, at.Add(j.wait), r)
 		}
 		if err != nil {
@@ -159,10 +158,10 @@ func (d *delivery) check() error {
 	return d.wakeup.RunID.Validate()
 }
 
-// ignore acknowledges a wakeup that leads to nothing. An early wakeup is sent again with the rest of its delay, because
-// otherwise its run would wait for the tick. If that fails too, the wakeup is handed back. A run whose wait something
-// else may end needs none, unless its time is near: it is woken by what ends the wait, or by the wakeup for the end of
-// its time, and a stray one would be sent again for each of its later waits.
+// ignore acknowledges a wakeup without effect. An early wakeup is sent again with the rest of its delay, or its run
+// would wait for the tick; if that fails too, the wakeup is handed back. A run that something other than time may
+// resume is not sent again unless its time is near: whatever ends the wait sends a wakeup, and a stray one would be
+// sent again for each later wait.
 func (d *delivery) ignore(ctx context.Context, run *runlane.Run, j judgement) (*DeliveryResult, error) {
 	again := run.Waiting.Timed() || j.wait <= clockSkew
 	if j.ignored == IgnoredNotDue && d.byWakeup && again && d.rt.canDelay(run.Queue, j.wait) {
@@ -173,8 +172,8 @@ func (d *delivery) ignore(ctx context.Context, run *runlane.Run, j judgement) (*
 	return &DeliveryResult{Run: run, Ignored: j.ignored}, nil
 }
 
-// take claims the run and executes an attempt, or fails a run with too many abandoned attempts. again is true when a
-// race was lost and the run is to be judged anew.
+// take claims the run and executes an attempt, or fails a run with too many abandoned attempts. again reports a lost
+// race: the run has to be judged anew.
 func (d *delivery) take(
 	ctx context.Context, run *runlane.Run, j judgement, r rules,
 ) (result *DeliveryResult, again bool, err error) {
@@ -215,7 +214,7 @@ func (d *delivery) take(
 		return nil, true, nil
 	case d.give != nil:
 		result = &DeliveryResult{Run: x.run}
-		d.give(x) // whose it is from here on
+		d.give(x) // x belongs to the client from here on
 		return result, false, nil
 	}
 	if result, err = x.perform(ctx, d.executions); err == nil {
@@ -227,55 +226,54 @@ func (d *delivery) take(
 	return result, false, nil
 }
 
-// clockSkew is how far the clocks of two processes may differ: a run that was due as it was written is due, as long as
-// its writer's clock is not further ahead.
+// clockSkew is how far the clocks of two processes may differ. A run that was due when written is due here, if the
+// writer's clock is not further ahead than this.
 const clockSkew = 5 * time.Second
 
-// judgement is what a run means for a wakeup, or for a poll worker that found it.
+// judgement is the decision about a run for a wakeup, or for a poll worker.
 type judgement struct {
-	ignored Ignored       // why nothing is executed; "" to continue
-	wait    time.Duration // not due: until it is
+	ignored Ignored       // why nothing is executed; "": go on
+	wait    time.Duration // until the run is due, if it is not
 
-	at        time.Time // not before this instant, where the writer's clock is ahead of ours
-	abandoned int       // not 0: the run is failed, because so many attempts in a row ended without an outcome
+	at        time.Time // now, or later if the writer's clock is ahead
+	abandoned int       // not 0: fail the run after this many abandoned attempts in a row
 	handler   runlane.Handler
-	release   func() // to be called when the attempt is over
+	release   func() // call it after the attempt
 }
 
-// judge is the one judge of deliveries. It goes by the run as it was read, then by what this process is. The first row
-// that fits decides. What follows from each, and when a wakeup that is handed back comes again, is in
-// docs/internals/design.md, What a wakeup leads to:
+// judge decides about every delivery, by the run and then by this process. The first matching row decides. Reasons, and
+// the delay of each redelivery, are in docs/internals/design.md, What a wakeup leads to:
 //
 //	the run                                        the wakeup
 //	is finished                                    is ignored: terminal
 //	was asked to stop                              is ignored: its owner ends it, or a tick; as below
 //	is of another queue than the wakeup            is ignored: wrong queue
-//	has a status of a newer version                is ignored: nothing that this one may touch
+//	has a status of a newer version                is ignored: this version may not touch it
 //	is owned                                       is ignored: leased; is handed back in an ordered queue
-//	is left behind by a shutdown, and not due      is ignored; is handed back in an ordered queue
+//	was released by a shutdown, and is not due     is ignored; is handed back in an ordered queue
 //	is not due, and something may end its wait     is ignored: a tick sends another ahead
 //	is not due                                     is ignored, and sent again with a delay
 //	was abandoned too often                        is acknowledged, and the run is failed
 //	is of a queue that this process leaves alone   is handed back
 //	has a task without a handler here              is handed back
 //	has a payload that cannot be read here         is handed back
-//	is none that its handler here accepts          is handed back
-//	is a suspect, and others execute               comes again, or is handed back
+//	is not accepted by its handler here            is handed back
+//	is a suspect, and others execute               is sent again, or handed back
 //	may need more time than is left                is handed back
 //	anything else                                  leads to a claim
 //
-// An error hands the wakeup back: nothing was claimed or written, and its transport brings it again later. A run that
-// was found by polling is passed over for a while.
+// An error hands the wakeup back: nothing was claimed or written, and the transport redelivers later. A polled run is
+// skipped for a while.
 func (d *delivery) judge(ctx context.Context, run *runlane.Run, now time.Time, r rules) (judgement, error) {
 	j := d.judgeRun(run, now)
 	if j.ignored != "" {
 		return j, d.holdsPlace(ctx, run, j)
 	}
 	var err error
-	if j.abandoned, err = d.rt.atBound(ctx, run, j.at); err != nil || j.abandoned > 0 {
+	if j.abandoned, err = d.rt.abandonedTooOften(ctx, run, j.at); err != nil || j.abandoned > 0 {
 		return j, err
 	}
-	if err := d.takes(run); err != nil {
+	if err := d.checkServed(run); err != nil {
 		return judgement{}, err
 	}
 	var ok bool
@@ -283,22 +281,22 @@ func (d *delivery) judge(ctx context.Context, run *runlane.Run, now time.Time, r
 		return judgement{}, taskNotFound(run.TaskID, run.ID)
 	}
 	if err := run.PayloadError(); err != nil {
-		return judgement{}, err // the run waits for a process that can open it
+		return judgement{}, err // the run waits for a process with the key
 	}
-	if err := accepted(j.handler, run.ID, run.Payload); err != nil {
+	if err := checkAccepts(j.handler, run.ID, run.Payload); err != nil {
 		return judgement{}, err
 	}
 	if j.release, j.ignored, err = d.suspect(ctx, run, j.at); err != nil || j.ignored != "" {
 		return j, err
 	}
-	if err := d.room(ctx, run, j.handler.Task, r); err != nil {
+	if err := d.checkTimeLeft(ctx, run, j.handler.Task, r); err != nil {
 		j.release()
 		return judgement{}, err
 	}
 	return j, nil
 }
 
-// handlersHere are those of the runtime, or stand for the client that claims.
+// handlersHere returns the runtime's handlers, or the claiming client's stand-ins.
 func (d *delivery) handlersHere() map[runlane.TaskID]runlane.Handler {
 	if d.handlers != nil {
 		return d.handlers
@@ -306,8 +304,8 @@ func (d *delivery) handlersHere() map[runlane.TaskID]runlane.Handler {
 	return d.rt.handlers
 }
 
-// accepted refuses a run that its handler leaves to other processes.
-func accepted(h runlane.Handler, id runlane.RunID, payload []byte) error {
+// checkAccepts rejects a run that its handler leaves to other processes.
+func checkAccepts(h runlane.Handler, id runlane.RunID, payload []byte) error {
 	if h.Accepts == nil {
 		return nil
 	}
@@ -324,8 +322,8 @@ func accepted(h runlane.Handler, id runlane.RunID, payload []byte) error {
 	}
 }
 
-// takes refuses runs of queues that this process leaves alone. Their wakeups come where queues share a binding.
-func (d *delivery) takes(run *runlane.Run) error {
+// checkServed rejects runs of queues that this process leaves alone. Their wakeups arrive when queues share a binding.
+func (d *delivery) checkServed(run *runlane.Run) error {
 	switch {
 	case d.rt.unknownHere(run.Queue):
 		return &runlane.Error{
@@ -364,16 +362,16 @@ func (d *delivery) judgeRun(run *runlane.Run, now time.Time) judgement {
 		return judgement{ignored: IgnoredLeased}
 	case !now.Before(due):
 		return judgement{at: now}
-	case atOnce(run) && due.Sub(now) <= clockSkew:
+	case isImmediate(run) && due.Sub(now) <= clockSkew:
 		return judgement{at: due}
 	default:
 		return judgement{ignored: IgnoredNotDue, wait: due.Sub(now)}
 	}
 }
 
-// atOnce reports a run that was to be executed at once when it was queued, or when a shutdown released it: it was not
-// created to be delivered later, and waits for nothing.
-func atOnce(run *runlane.Run) bool {
+// isImmediate reports a run that was due when it was queued, or when a shutdown released it. It was not created for
+// later delivery, and waits for nothing.
+func isImmediate(run *runlane.Run) bool {
 	now := run.Status == runlane.StatusQueued || run.Status == runlane.StatusReleased
 	return now && !run.RunAt.After(run.UpdatedAt)
 }

@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// afterCommitTime bounds each call that follows a commit and must not fail or delay its caller for long.
+// afterCommitTime bounds each call after a commit, which must neither fail nor delay its caller for long.
 const afterCommitTime = 5 * time.Second
 
-// detachedContext is context.WithTimeout(context.WithoutCancel(parent), limit), except that its timer is made only when
-// Done is called: every run needs several, and an adapter in memory never calls it. Begin it with start and end it with
-// stop.
+// detachedContext is context.WithTimeout(context.WithoutCancel(parent), limit) with a lazy timer, made by Done: every
+// run needs several, and adapters in memory never call Done. Begin it with start and end it with stop.
 type detachedContext struct {
 	parent   context.Context // this is a context
 	deadline time.Time
@@ -28,12 +27,12 @@ func (c *detachedContext) start(parent context.Context, limit time.Duration) *de
 	return c
 }
 
-// afterCommit is for work that follows a commit: it outlives the caller's context and has a separate time limit.
+// afterCommit returns a context for work after a commit: it outlives the caller's and has a time limit.
 func afterCommit(ctx context.Context) *detachedContext {
 	return new(detachedContext).start(ctx, afterCommitTime)
 }
 
-// context is the real context with a timer.
+// context returns the real context with a timer.
 func (c *detachedContext) context() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,13 +54,13 @@ func (c *detachedContext) stop() {
 	}
 }
 
-// Deadline is known without a timer.
+// Deadline needs no timer.
 func (c *detachedContext) Deadline() (time.Time, bool) { return c.deadline, true }
 
 // Done makes the timer.
 func (c *detachedContext) Done() <-chan struct{} { return c.context().Done() }
 
-// Err is known without a timer.
+// Err needs no timer.
 func (c *detachedContext) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,5 +76,5 @@ func (c *detachedContext) Err() error {
 	}
 }
 
-// Value makes the real context: only code that also calls Done asks for it.
+// Value makes the real context: only code that also calls Done calls it.
 func (c *detachedContext) Value(key any) any { return c.context().Value(key) }

@@ -9,12 +9,13 @@ import (
 )
 
 const (
-	// Wait asks again after waitFirst, then at growing distance up to waitLast.
+	// Wait polls after waitFirst, then at growing intervals up to waitLast.
 	waitFirst = 10 * time.Millisecond
 	waitLast  = 5 * time.Second
 )
 
-// ends wakes those that wait in this process for what it ends itself. The zero value is ready; safe for concurrent use.
+// ends wakes this process's waiters when it ends a run or a flow itself. The zero value is ready; safe for concurrent
+// use.
 type ends struct {
 	mu      sync.Mutex
 	waiting map[endOf]*endWait
@@ -27,23 +28,23 @@ type endOf struct {
 }
 
 type endWait struct {
-	told    chan struct{}
+	ended   chan struct{}
 	waiters int
 }
 
-// wait returns a channel that is closed once the end is told. stop has to be called.
-func (e *ends) wait(of endOf) (told <-chan struct{}, stop func()) {
+// wait returns a channel that is closed by notify. Call stop.
+func (e *ends) wait(of endOf) (ended <-chan struct{}, stop func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	w := e.waiting[of]
 	if w == nil {
-		if w = (&endWait{told: make(chan struct{})}); e.waiting == nil {
+		if w = (&endWait{ended: make(chan struct{})}); e.waiting == nil {
 			e.waiting = map[endOf]*endWait{}
 		}
 		e.waiting[of] = w
 	}
 	w.waiters++
-	return w.told, func() {
+	return w.ended, func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if w.waiters--; w.waiters == 0 && e.waiting[of] == w {
@@ -52,19 +53,19 @@ func (e *ends) wait(of endOf) (told <-chan struct{}, stop func()) {
 	}
 }
 
-func (e *ends) tell(of endOf) {
+func (e *ends) notify(of endOf) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if w := e.waiting[of]; w != nil {
-		close(w.told)
+		close(w.ended)
 		delete(e.waiting, of)
 	}
 }
 
-// await asks whether something has ended: at once, when this process has ended it, and at growing distance, since
-// another process may. over reports that it has.
+// await polls over until it reports true: at growing intervals, because another process may end the run, and at once
+// when this process does.
 func (rt *Runtime) await(ctx context.Context, of endOf, over func() (bool, error)) error {
-	told, stop := rt.ends.wait(of)
+	ended, stop := rt.ends.wait(of)
 	defer stop()
 	for wait := waitFirst; ; wait = min(wait*3/2, waitLast) {
 		if done, err := over(); done || err != nil {
@@ -72,8 +73,8 @@ func (rt *Runtime) await(ctx context.Context, of endOf, over func() (bool, error
 		}
 		timer := time.NewTimer(rt.world.around(wait))
 		select {
-		case <-told:
-			told = nil
+		case <-ended:
+			ended = nil
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()

@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// FeedOptions of [Runs.Feed]. nil means what comes from now on, without following it.
+// FeedOptions of [Runs.Feed]. nil means events from now on, without following.
 type FeedOptions struct {
 	// After resumes behind an event: the cursor of a [FeedRecord], or of [Runs.FeedStart]. "" means from now on.
 	After runlane.Cursor
@@ -18,22 +18,22 @@ type FeedOptions struct {
 	Follow bool
 }
 
-// FeedRecord is an event of the environment's feed. Its cursor resumes behind it.
+// FeedRecord is an event of the environment's feed.
 type FeedRecord struct {
 	runlane.EventRecord
 
-	// Cursor is for FeedOptions.After.
+	// Cursor resumes behind this event, see FeedOptions.After.
 	Cursor runlane.Cursor
 }
 
 const (
 	feedPage = 256
-	// feedLast is the longest pause between two looks at a feed.
+	// feedLast is the longest pause between two reads of a feed.
 	feedLast = 500 * time.Millisecond
 )
 
-// FeedStart is the cursor of now: [Runs.Feed] with it tells every event that is committed after this call. The first
-// call of all begins the feed of a storage. Errors are those of Feed.
+// FeedStart returns the cursor of now: with it, [Runs.Feed] yields every event committed after this call. The first
+// call of all begins the storage's feed. Errors are those of Feed.
 func (r *Runs) FeedStart(ctx context.Context) (runlane.Cursor, error) {
 	w := feedWalk{rt: r.rt}
 	if err := w.open(); err != nil {
@@ -49,23 +49,23 @@ func (r *Runs) FeedStart(ctx context.Context) (runlane.Cursor, error) {
 
 func feedScope(environment runlane.Environment) string { return "feed " + environment.Name() }
 
-// feedCursor is the place behind an event: the position of its commit, and its sequence; 0 for the whole commit.
+// feedCursor is the place behind an event: the position of its commit, and its sequence, 0 for the whole commit.
 func (rt *Runtime) feedCursor(position lane.FeedPosition, sequence int64) runlane.Cursor {
 	return sealCursor(feedScope(rt.environment), fmt.Sprintf("%d.%d.%d", position.Number, position.Tag, sequence))
 }
 
-// Feed walks the events of all runs of the environment, in the order in which they were committed: none is missed, and
-// none comes twice. Events of runs that were pruned meanwhile are left out. With Follow it waits for more, and looks
-// after 10 ms, then after growing pauses of up to half a second.
+// Feed walks the events of all runs of the environment in commit order: it misses none and repeats none. Events of runs
+// pruned meanwhile are left out. With Follow it waits for more: it polls after 10 ms, then at growing intervals up to
+// half a second.
 //
-// A feed keeps the latest 100,000 commits at least. An error is the last thing it yields:
+// A feed keeps at least the latest 100,000 commits. An error is the last thing it yields:
 //
 //   - runlane.ErrCapabilityUnsupported: the storage keeps no order of commits; those of memory and of a file do.
-//   - runlane.ErrValidationFailed: the cursor is of another request, or what it names is not kept any more.
+//   - runlane.ErrValidationFailed: the cursor is of another request, or its place is no longer kept.
 //   - runlane.ErrOperationCancelled: ctx ended.
 //   - runlane.ErrConfigurationInvalid: the runtime was closed meanwhile.
 //
-// After any other than the first two, and after a break, the cursor of the last record resumes.
+// The cursor of the last record resumes after a break, and after any error but the first two.
 func (r *Runs) Feed(ctx context.Context, options *FeedOptions) iter.Seq2[FeedRecord, error] {
 	if options == nil {
 		options = &FeedOptions{}
@@ -84,14 +84,14 @@ type feedWalk struct {
 	options FeedOptions
 	yield   func(FeedRecord, error) bool
 
-	after   lane.FeedPosition // behind which the walk goes on
-	partly  lane.FeedPosition // of a commit whose events up to seen were yielded; zero: of none
-	again   bool              // the commit at after is read once more
+	after   lane.FeedPosition // the walk continues behind it
+	partly  lane.FeedPosition // a commit yielded up to seen; zero: none
+	again   bool              // read the commit at after once more
 	seen    int64
 	stopped bool // the caller wants no more
 }
 
-// open finds the ability. Without an error the caller leaves the gate.
+// open enters the gate and checks that there is a feed. Without an error the caller leaves the gate.
 func (w *feedWalk) open() error {
 	if err := w.rt.gate.enterLate(); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (w *feedWalk) open() error {
 	return err
 }
 
-// walk returns the error to yield last, nil when there is none.
+// walk returns the last thing to yield, nil for none.
 func (w *feedWalk) walk(ctx context.Context) error {
 	if err := w.open(); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (w *feedWalk) walk(ctx context.Context) error {
 			wait = waitFirst
 		}
 		if !pause(following, w.rt.world.around(wait)) {
-			continue // the read says why
+			continue // the next read returns the error
 		}
 		wait = min(wait*3/2, feedLast)
 	}
@@ -162,7 +162,7 @@ func (w *feedWalk) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// read yields what there is behind the position.
+// read yields the events behind the position.
 func (w *feedWalk) read(ctx context.Context) (found bool, err error) {
 	for {
 		page, err := w.rt.storage().ReadFeed(ctx, &lane.FeedQuery{
@@ -195,7 +195,7 @@ func (w *feedWalk) read(ctx context.Context) (found bool, err error) {
 	}
 }
 
-// alive are the instants of creation of the runs that are still there.
+// alive returns the creation times of the runs that still exist.
 func (w *feedWalk) alive(ctx context.Context, items []lane.FeedItem) (map[runlane.RunID]time.Time, error) {
 	alive := map[runlane.RunID]time.Time{}
 	var ids []runlane.RunID
@@ -222,8 +222,7 @@ func (w *feedWalk) alive(ctx context.Context, items []lane.FeedItem) (map[runlan
 	return alive, nil
 }
 
-// commit yields the events of one commit that were not yielded yet. They are near the end of the run's history, from
-// where they are read.
+// commit yields the remaining events of one commit. It reads backwards, since they are near the end of the history.
 func (w *feedWalk) commit(ctx context.Context, item *lane.FeedItem) error {
 	first := item.First
 	if item.Position == w.partly {

@@ -12,16 +12,14 @@ import (
 	"github.com/runlane/runlane-go/core/internal/fail"
 )
 
-// ErrNoTime is in the chain of the error with which [Runtime.ExecuteDelivery] hands a wakeup back because too little
-// time is left before the deadline, or was left for an attempt that was released. If earlier wakeups used the time,
-// another process may take the wakeup at once. Otherwise hand it back with a delay, so that it does not use up its
-// receives in a moment.
+// ErrNoTime: too little time was left before the deadline, to begin or for an attempt that was released. Hand the
+// wakeup back. If earlier wakeups used the time, another process may take it at once; otherwise delay it, or it uses up
+// its receives in a moment. It is in the chain of an error of [Runtime.ExecuteDelivery].
 var ErrNoTime = errors.New("runlane: too little time left")
 
-// ErrSuspect is in the chain of the error with which [Runtime.ExecuteDelivery] hands a wakeup back because the run's
-// last attempt ended without an outcome, and such a run is not executed beside others (see [DeliveryOptions]). Nothing
-// was claimed. Execute it when the others have ended, without DeliveryOptions.Beside, or hand the wakeup back with a
-// delay.
+// ErrSuspect: the run's last attempt ended without an outcome, and such a run is not executed beside others (see
+// [DeliveryOptions]). Nothing was claimed. Execute it alone, without DeliveryOptions.Beside, or hand the wakeup back
+// with a delay. It is in the chain of an error of [Runtime.ExecuteDelivery].
 var ErrSuspect = errors.New("runlane: the run's last attempt was abandoned")
 
 func invalidOption(hint, format string, args ...any) error {
@@ -42,10 +40,10 @@ func taskNotFound(task runlane.TaskID, run runlane.RunID) error {
 	}
 }
 
-// cancelled is the error of a caller whose context has ended.
+// cancelled is the error for a caller whose context has ended.
 func cancelled(ctx context.Context, run runlane.RunID) error { return fail.Cancelled(ctx, run) }
 
-// joinMessages lists faults on one line, each without the code they share with the error that carries them.
+// joinMessages lists faults on one line, without their codes.
 func joinMessages(faults []error) string {
 	return strings.Join(joinTexts(faults, func(e *runlane.Error) string { return e.Message }), "; ")
 }
@@ -61,7 +59,7 @@ func joinTexts(faults []error, text func(*runlane.Error) string) (texts []string
 	return texts
 }
 
-// describe lists what is wrong, and what to do about it. Several faults are numbered, so that each finds its hint.
+// describe lists the faults and their fixes. Several are numbered, to match each fault with its hint.
 func describe(faults []error) (messages, hints string) {
 	wrong := joinTexts(faults, func(e *runlane.Error) string { return e.Message })
 	var fixes []string
@@ -109,7 +107,7 @@ func firstError(errs ...error) error { return fail.First(errs...) }
 
 func messageOf(err error) string { return fail.Message(err) }
 
-// namedOption says which option an error is about.
+// namedOption adds the option's name to an error.
 func namedOption(option string, err error) error {
 	return &runlane.Error{
 		Code:    runlane.ErrValidationFailed,
@@ -121,10 +119,10 @@ func namedOption(option string, err error) error {
 
 func asError(err error) (*runlane.Error, bool) { return fail.As(err) }
 
-// movedOn reports an error which says that the run is no longer as the list said: it ended, or it is gone.
+// movedOn reports that the run is no longer in the listed state: it ended, or is gone.
 func movedOn(err error) bool {
 	return isNotFound(err) || errors.Is(err, errMovedOn)
 }
 
-// errMovedOn is the cause of a refusal because of the run's state, not because of the caller's arguments.
+// errMovedOn is the cause of a rejection by the run's state, as opposed to the caller's arguments.
 var errMovedOn = errors.New("the run is in another state")

@@ -9,19 +9,19 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// EventOptions of [Runs.Events]. nil means all there are, oldest first.
+// EventOptions of [Runs.Events]. nil means all events, oldest first.
 type EventOptions struct {
-	// After resumes behind an event: a cursor made by [EventCursor].
+	// After resumes behind an event, see [EventCursor].
 	After runlane.Cursor
-	// Descending lists the newest event first. After then resumes towards the older ones.
+	// Descending lists the newest event first; After then resumes towards older ones.
 	Descending bool
-	// Follow waits at the end of the history for more events, until the run is terminal or the context ends. Not with
+	// Follow waits for more events at the end of the history, until the run is terminal or the context ends. Not with
 	// Descending.
 	Follow bool
 }
 
-// EventCursor is the place of an event in its run's history. Keep it with your result of the event, and a later call of
-// [Runs.Events] continues behind it. It is valid in both directions. For another run it is runlane.ErrValidationFailed.
+// EventCursor is the place of an event in its run's history, in both directions. Store it with your result of the
+// event: [Runs.Events] continues behind it. With another run it is runlane.ErrValidationFailed.
 func EventCursor(record *runlane.EventRecord) runlane.Cursor {
 	return sealCursor(eventScope(record.Environment, record.RunID), strconv.FormatInt(record.Sequence, 10))
 }
@@ -30,8 +30,8 @@ func eventScope(environment runlane.Environment, id runlane.RunID) string {
 	return "events " + environment.Name() + " " + string(id)
 }
 
-// Events walks the history of one run, page by page. With Follow it then waits for more: it reads the run after 10 ms,
-// then after growing pauses of up to 5 s, and ends by itself behind the event that ends the run.
+// Events walks the history of one run, page by page. With Follow it then waits for more: it polls the run after 10 ms,
+// then at growing intervals up to 5 s, and ends behind the event that ends the run.
 //
 // An error is the last thing it yields:
 //
@@ -40,7 +40,7 @@ func eventScope(environment runlane.Environment, id runlane.RunID) string {
 //   - runlane.ErrOperationCancelled: ctx ended while it followed.
 //   - runlane.ErrConfigurationInvalid: the runtime was closed meanwhile.
 //
-// After any of them, and after a break, the cursor of the last event resumes: no event is missed and none comes twice.
+// The cursor of the last event resumes after an error or a break: no event is missed or repeated.
 func (r *Runs) Events(
 	ctx context.Context, id runlane.RunID, options *EventOptions,
 ) iter.Seq2[runlane.EventRecord, error] {
@@ -62,14 +62,14 @@ type feed struct {
 	options EventOptions
 	yield   func(runlane.EventRecord, error) bool
 
-	after   int64          // the sequence after which the walk continues; 0: from the beginning
-	page    runlane.Cursor // the storage's, with which the latest page was read
+	after   int64          // the walk continues after this sequence; 0: from the beginning
+	page    runlane.Cursor // the storage's cursor of the latest page
 	any     bool           // an event was yielded or skipped
 	stopped bool           // the caller wants no more
 	ended   bool           // the run is terminal
 }
 
-// walk returns the error to yield last, nil when there is none.
+// walk returns the last thing to yield, nil for none.
 func (f *feed) walk(ctx context.Context) error {
 	if err := f.rt.gate.enterLate(); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (f *feed) walk(ctx context.Context) error {
 	}
 	if !f.any {
 		if _, err := f.rt.get(ctx, f.id); err != nil {
-			return err // storages may have no events of a run that does not exist
+			return err // an unknown run may list as empty
 		}
 	}
 	if !f.options.Follow || f.ended {
@@ -126,8 +126,8 @@ func (f *feed) check() error {
 	return nil
 }
 
-// read yields what there is behind the position. It keeps the storage's cursor of the last page, so that the next read
-// costs one page and not the history.
+// read yields the events behind the position. It keeps the storage's cursor of the last page, so that the next read
+// costs one page instead of the history.
 func (f *feed) read(ctx context.Context) error {
 	q := lane.EventQuery{
 		PageQuery: lane.PageQuery{Environment: f.rt.environment, Limit: runlane.MaxPageLimit}, RunID: f.id,
@@ -170,7 +170,7 @@ func (f *feed) isBehind(sequence int64) bool {
 	return sequence > f.after
 }
 
-// follow reads the run, which is cheap, and reads its events once there are more.
+// follow polls the run, which is cheap, and reads its events when there are more.
 func (f *feed) follow(ctx context.Context) error {
 	wait := waitFirst
 	for !f.ended {
@@ -207,7 +207,7 @@ func (f *feed) follow(ctx context.Context) error {
 	return nil
 }
 
-// operatorReads refuses reads that the lane hides or its storage cannot do.
+// operatorReads rejects reads that the lane hides or its storage cannot do.
 func (rt *Runtime) operatorReads() error {
 	if rt.lane.OperatorReads {
 		return nil

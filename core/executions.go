@@ -7,11 +7,11 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// sweepInterval is how often a set checks for heartbeats that are due.
+// sweepInterval is how often a set checks for due heartbeats.
 const sweepInterval = time.Second
 
-// executionSet holds attempts in progress, to end them together and to keep their leases. One timer serves all of them.
-// It runs only while there are attempts, so short attempts cost no timer.
+// executionSet holds attempts in progress, to end them together and to renew their leases. One timer serves all of
+// them, and runs only while there are attempts, so short attempts cost no timer.
 type executionSet struct {
 	mu    sync.Mutex
 	all   map[*execution]struct{}
@@ -43,16 +43,15 @@ func (s *executionSet) add(x *execution, firstBeat time.Duration) {
 	}
 }
 
-// localAttempts finds the attempts that this runtime executes by their lease tokens, for cancellations that are
-// requested here.
+// localAttempts finds this runtime's attempts by lease token, for cancellations that are requested here.
 type localAttempts struct {
 	mu      sync.Mutex
-	byToken map[string]*execution // nil: the claim is in progress; cancelledEarly: the same, run cancelled
+	byToken map[string]*execution // nil: the claim is in progress; cancelledEarly: also, and the run was cancelled
 }
 
 var cancelledEarly = new(execution)
 
-// expect announces a claim: the run may be cancelled before the claim is answered. It must be paired with forget.
+// expect announces a claim, because the run may be cancelled before the claim is answered. Pair it with forget.
 func (l *localAttempts) expect(token string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,8 +77,8 @@ func (l *localAttempts) forget(token string) {
 	delete(l.byToken, token)
 }
 
-// cancel ends the context of the attempt that holds a lease, if it is executed here. The request is stored already: the
-// commit of the outcome meets it like any other commit that came between.
+// cancel ends the context of the attempt with this lease, if it is executed here. The request is stored already: the
+// commit of the outcome finds it like any other commit in between.
 func (l *localAttempts) cancel(token string) {
 	l.mu.Lock()
 	x, here := l.byToken[token]
@@ -98,8 +97,7 @@ func (s *executionSet) remove(x *execution) {
 	s.mu.Unlock()
 }
 
-// sweep starts the heartbeats that are due. It runs in the timer's goroutine; each heartbeat has a separate goroutine,
-// which ends with it.
+// sweep starts due heartbeats. It runs in the timer's goroutine; each heartbeat has its own, which ends with it.
 func (s *executionSet) sweep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,14 +114,14 @@ func (s *executionSet) sweep() {
 	}
 }
 
-// beatLater plans the next heartbeat.
+// beatLater schedules the next heartbeat.
 func (s *executionSet) beatLater(x *execution, d time.Duration) {
 	s.mu.Lock()
 	x.beatAt = time.Now().Add(d)
 	s.mu.Unlock()
 }
 
-// shutDown ends every attempt, also later ones.
+// shutDown ends every attempt, including later ones.
 func (s *executionSet) shutDown() {
 	s.mu.Lock()
 	s.down = true

@@ -9,30 +9,29 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Explanation is why a run is where it is. It has exactly one wait; the fields that do not belong to it are zero.
+// Explanation is why a run is where it is. It has exactly one wait; fields of other waits are zero.
 type Explanation struct {
 	RunID  runlane.RunID  `json:"runId"`
 	Status runlane.Status `json:"status"`
-	// Wait is what the run waits for.
+	// Wait is the reason for waiting.
 	Wait Wait `json:"wait"`
-	// Until is when the wait ends by itself, or when maintenance next checks the run. Zero for WaitNone, WaitOperator
-	// and WaitQueue, for a WaitWakeup that this storage cannot find again, and for waits of suspended runs without a
-	// time limit.
+	// Until is when the wait ends by itself, or when maintenance next checks the run. Zero for WaitNone, WaitOperator and
+	// WaitQueue, for a WaitWakeup that this storage cannot find again, and for suspended runs without a time limit.
 	Until time.Time `json:"until,omitzero"`
-	// Waiting is what a suspended run waits for.
+	// Waiting is the wait of a suspended run.
 	Waiting *runlane.Waiting `json:"waiting,omitempty"`
-	// Holders are the runs that have the slots, of WaitSlot.
+	// Holders are the runs with the slots, for WaitSlot.
 	Holders []runlane.RunID `json:"holders,omitempty"`
-	// Owner is the worker's lease, of WaitLease and WaitCancellation. Its token is left out.
+	// Owner is the worker's lease without its token, for WaitLease and WaitCancellation.
 	Owner runlane.Lease `json:"owner,omitzero"`
-	// Failure depends on the wait. For WaitPublish and WaitOperator it is why publishing failed, for WaitTime the
-	// failure that the wait follows, and for a finished run the failure that ended it.
+	// Failure depends on the wait: why publishing failed for WaitPublish and WaitOperator, the failure before a WaitTime,
+	// the final failure of a finished run.
 	Failure runlane.Failure `json:"failure,omitzero"`
-	// Next tells people what will happen then, and what they can do.
+	// Next explains to people what happens next, and what they can do.
 	Next string `json:"next"`
 }
 
-// Wait is what a run waits for. There is no "unknown". What to do about each: docs/operating.md, Why a run waits.
+// Wait is the reason why a run waits. There is no "unknown". What to do about each: docs/operating.md, Why a run waits.
 type Wait string
 
 // The waits.
@@ -51,25 +50,25 @@ const (
 	WaitBlocked Wait = "blocked"
 	// WaitSlot: its bounded queue is full.
 	WaitSlot Wait = "slot"
-	// WaitPublish: its wakeup has not been handed to the transport yet, or was refused and is tried again.
+	// WaitPublish: its wakeup has not reached the transport yet, or was refused and is tried again.
 	WaitPublish Wait = "publish"
-	// WaitWakeup: the transport has its wakeup, and no worker has received it yet. It is asked for again at Until.
+	// WaitWakeup: the transport has its wakeup, and no worker has received it yet. Another is sent at Until.
 	WaitWakeup Wait = "wakeup"
 	// WaitReservation: as WaitWakeup, with a slot of its bounded queue kept until Until.
 	WaitReservation Wait = "reservation"
-	// WaitLease: a worker has it.
+	// WaitLease: a worker executes it.
 	WaitLease Wait = "lease"
 	// WaitCancellation: its cancellation was requested; the worker ends it, else maintenance at Until.
 	WaitCancellation Wait = "cancellation"
-	// WaitTick: it is due, or its worker is gone: the next tick takes it.
+	// WaitTick: it is due, or its worker is gone: the next tick handles it.
 	WaitTick Wait = "tick"
-	// WaitQueue: it needs a runtime that knows its queue, and neither this runtime does nor a stored task.
+	// WaitQueue: it needs a runtime that knows its queue; neither this runtime nor a stored task does.
 	WaitQueue Wait = "queue"
 	// WaitOperator: its wakeup was given up. Requeue it, or cancel the run.
 	WaitOperator Wait = "operator"
 )
 
-// Waits are all there are.
+// Waits returns all waits.
 func Waits() []Wait {
 	return []Wait{
 		WaitNone, WaitTime, WaitSignal, WaitInput, WaitRuns, WaitBlocked, WaitSlot, WaitPublish, WaitWakeup,
@@ -77,12 +76,12 @@ func Waits() []Wait {
 	}
 }
 
-// Explain says why a run is where it is: what it waits for, until when, and what happens next. It reads the run itself
-// and not lists, and always gives an explanation. The answer is of the moment: the run may move on while it is made. A
-// run that does not exist is runlane.ErrRunNotFound.
+// Explain explains why a run is where it is: its wait, until when, and what happens next. It reads the run itself
+// rather than lists, and always has an explanation. The run may move on in the meantime. An unknown run is
+// runlane.ErrRunNotFound.
 //
-// Explain uses the queues of [Queues.InUse]: those that this runtime knows, and those of the tasks that other programs'
-// ticks store. For a run of a queue that is not among them (Options.Queues) it says WaitQueue.
+// Explain uses the queues of [Queues.InUse]: those known to this runtime (Options.Queues), and those of tasks stored by
+// other programs' ticks. A run of any other queue has WaitQueue.
 func (r *Runs) Explain(ctx context.Context, id runlane.RunID) (*Explanation, error) {
 	if err := r.rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -103,16 +102,16 @@ func (r *Runs) Explain(ctx context.Context, id runlane.RunID) (*Explanation, err
 	return e, nil
 }
 
-// situation is everything that explaining a wait takes.
+// situation is the input of an explanation.
 type situation struct {
 	run      *runlane.Run
-	delivery *lane.OutboxMessage // the latest, nil when there is none
+	delivery *lane.OutboxMessage // the latest; nil: none
 	now      time.Time
 
 	queue   runlane.Queue
-	known   bool       // the queue's policy is known here, or stored by another program's ticks
-	ordered bool       // the queue is an ordered one
-	holders []slotHeld // that count at now, the run itself left out
+	known   bool       // queue is known here, or stored by another program's ticks
+	ordered bool       // the queue is ordered
+	holders []slotHeld // live at now, without the run itself
 	holds   bool       // the run itself has a slot
 
 	executor executor
@@ -123,14 +122,13 @@ type situation struct {
 	abandoned    int // attempts in a row, up to the last one
 }
 
-// slotHeld is a slot that is taken.
+// slotHeld is a taken slot.
 type slotHeld struct {
 	run   runlane.RunID
-	until time.Time // the end of the lease or of the reservation; a lease may be extended
+	until time.Time // end of the lease, which may be extended, or of the reservation
 }
 
-// inspect reads the situation of a run. The slots can be read only once the name of its queue is known, so a bounded
-// queue costs a second read.
+// inspect reads the situation of a run. A bounded queue costs a second read, because slots are read by queue.
 func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, error) {
 	q := lane.InspectQuery{RunKey: lane.RunKey{Environment: rt.environment, RunID: id}}
 	seen, err := rt.storage().InspectRun(ctx, &q)
@@ -169,7 +167,7 @@ func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, e
 	return s, err
 }
 
-// slotsHeld leaves out reservations that are over: they count for nothing, though their slots have not been freed yet.
+// slotsHeld leaves out expired reservations: they no longer count, even before their slots are freed.
 func (rt *Runtime) slotsHeld(ctx context.Context, seen *lane.Inspection, now time.Time) ([]slotHeld, error) {
 	if len(seen.Holders) == 0 {
 		return nil, nil

@@ -13,19 +13,18 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// executor is what is known about who could execute a waiting run. The zero value means that there is nothing to
-// report.
+// executor describes who could execute a waiting run. The zero value has nothing to report.
 type executor struct {
-	missing    bool          // no program is known that has a handler
-	elsewhere  bool          // no task is known that belongs to the run's queue
+	missing    bool          // no known program has a handler
+	elsewhere  bool          // no known task belongs to the run's queue
 	timeout    time.Duration // of the task
-	invocation time.Duration // its queue is made for functions that take at most this long; 0: not known
-	met        int           // the highest version of the task that went on with it; 0: none, or not known
-	own        int           // the version of the task here, or the one that ticks store; -1: not known
+	invocation time.Duration // the longest invocation of the queue's functions; 0: not known
+	met        int           // highest task version that continued the run; 0: none or not known
+	own        int           // task version here, or stored by ticks; -1: not known
 }
 
-// executorOf finds a handler of an active run that no worker executes, and a task of its queue: here, otherwise among
-// the tasks that ticks have stored. What cannot be read is unknown: the run is explained all the same.
+// executorOf finds a handler for an active run without a worker, and a task of its queue: here, else among the tasks
+// stored by ticks. Facts that cannot be read stay unknown, and the run is explained without them.
 func (rt *Runtime) executorOf(ctx context.Context, run *runlane.Run) (x executor) {
 	if !run.Status.Active() || run.Lease.Token != "" {
 		return executor{}
@@ -60,8 +59,7 @@ func (rt *Runtime) executorOf(ctx context.Context, run *runlane.Run) (x executor
 	return x
 }
 
-// metVersion is the highest version of its task that has gone on with a run. One that no attempt has released is held
-// by none.
+// metVersion returns the highest task version that has continued the run. Only a released run can have one.
 func (rt *Runtime) metVersion(ctx context.Context, run *runlane.Run) int {
 	if run.Counters.Releases == 0 || !rt.storage().Capabilities().SuspendsRuns {
 		return 0
@@ -83,23 +81,23 @@ func (rt *Runtime) metVersion(ctx context.Context, run *runlane.Run) int {
 	return met
 }
 
-// held tells of a run that only a newer version of its task goes on with.
-func (x executor) held() string {
+// versionText explains a run that only a newer version of its task may continue.
+func (x executor) versionText() string {
 	if x.met == 0 || x.own >= x.met {
 		return ""
 	}
-	said := fmt.Sprintf(
+	text := fmt.Sprintf(
 		" Version %d of its task has gone on with it, and only that one or a later one does now:",
 		x.met,
 	)
 	if x.own < 0 {
-		return said + " none is known here."
+		return text + " none is known here."
 	}
-	return fmt.Sprintf("%s the one here is version %d. Deploy version %d, or cancel the run.", said, x.own, x.met)
+	return fmt.Sprintf("%s the one here is version %d. Deploy version %d, or cancel the run.", text, x.own, x.met)
 }
 
 func (x executor) text(run *runlane.Run) string {
-	switch held := x.held(); {
+	switch held := x.versionText(); {
 	case x.missing:
 		return fmt.Sprintf(
 			" No handler for its task %q is known: this process has none, and no program that has one ticks here. "+
@@ -111,8 +109,8 @@ func (x executor) text(run *runlane.Run) string {
 	case x.elsewhere:
 		return fmt.Sprintf(
 			" No task that is known belongs to its queue %q. A worker receives from the queues of its handlers "+
-				"unless it is told others (WorkOptions.Queues), a function from those that it is mapped to: check "+
-				"that one does, or cancel the run.",
+				"or of WorkOptions.Queues, a function from the queues mapped to it: check that one does, or cancel "+
+				"the run.",
 			run.Queue,
 		)
 	case x.invocation > 0 && x.timeout > LongestTimeout(x.invocation):
@@ -129,9 +127,9 @@ func (x executor) text(run *runlane.Run) string {
 	}
 }
 
-// invocationReader is the optional ability to tell how long an invocation may take that executes a queue's wakeups, for
-// queues that functions read. Explanations compare tasks with it.
+// invocationReader is an optional ability of the transport, to compare tasks with the invocations of a queue's
+// functions.
 type invocationReader interface {
-	// InvocationTime is 0 where the queue does not tell.
+	// InvocationTime is the longest invocation for a queue's wakeups, 0 if not known.
 	InvocationTime(ctx context.Context, queue runlane.QueueName) (time.Duration, error)
 }

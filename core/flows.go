@@ -24,13 +24,13 @@ func (rt *Runtime) Flows() *Flows { return &Flows{rt: rt} }
 type FlowListOptions struct {
 	// Statuses to list. Empty: all.
 	Statuses []runlane.FlowStatus
-	// After continues where an earlier page ended.
+	// After continues behind an earlier page.
 	After runlane.Cursor
 	// Limit bounds the flows that a page looks at, 0 for the default of lists.
 	Limit int
 }
 
-// Get returns a flow exactly as it is now. Absent: runlane.ErrFlowNotFound.
+// Get returns a flow exactly as it is now. An unknown flow is runlane.ErrFlowNotFound.
 func (f *Flows) Get(ctx context.Context, id runlane.FlowID) (*runlane.FlowState, error) {
 	if err := f.rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ func (f *Flows) Wait(ctx context.Context, id runlane.FlowID) (*runlane.FlowState
 	}
 }
 
-// List returns a page of flows without their nodes: those that have not finished by id, then the others, the latest
-// first. A page may be short or empty and still have a Next. Lists lag a little behind [Flows.Get].
+// List returns a page of flows without their nodes: unfinished flows by id, then the others, latest first. A page may
+// be short or empty and still have a Next. Lists lag a little behind [Flows.Get].
 func (f *Flows) List(
 	ctx context.Context, options *FlowListOptions,
 ) (*runlane.Page[runlane.FlowState], error) {
@@ -127,7 +127,7 @@ func (f *Flows) List(
 			shown.Next = sealCursor(scope, "open "+string(page.Next))
 		case !q.Finished && q.Limit <= 0:
 			shown.Next = sealCursor(scope, "finished ")
-		case !q.Finished: // there is room for those that have finished
+		case !q.Finished: // there is room for finished flows
 			q.Finished, q.After = true, ""
 			continue
 		}
@@ -160,17 +160,17 @@ func (f *Flows) All(ctx context.Context, options *FlowListOptions) iter.Seq2[run
 	}
 }
 
-// CancelFlowOptions of [Flows.Cancel]. nil means those of a nil ChangeOptions, and that nodes which undo still run.
+// CancelFlowOptions of [Flows.Cancel]. nil means the defaults of ChangeOptions, and that undoing nodes still run.
 type CancelFlowOptions struct {
 	ChangeOptions
-	// Everything ends nodes with runlane.IfFailed or runlane.Always, too: what had begun is not undone.
+	// Everything also cancels nodes with runlane.IfFailed or runlane.Always: nothing is undone.
 	Everything bool
 }
 
-// Cancel closes a flow and cancels its runs that have not ended, as [Runs.Cancel] does. Nodes with runlane.IfFailed or
-// runlane.Always are left to their conditions, which the cancelled runs may meet, unless the options say Everything. A
-// call may be repeated, whatever became of the one before: it is the same cancellation. The flow is returned as the
-// call left it. What this call does not come to is done by a tick. Errors:
+// Cancel closes a flow and cancels its unfinished runs, as [Runs.Cancel] does. Nodes with runlane.IfFailed or
+// runlane.Always keep their conditions, which the cancelled runs may meet, unless the options say Everything. A call
+// may be repeated, whatever its outcome: it is the same cancellation. A tick finishes what the call leaves. The flow is
+// returned as the call left it. Errors:
 //
 //   - runlane.ErrValidationFailed: the flow has finished, or the options are wrong (then nothing was read).
 //   - runlane.ErrFlowNotFound: there is no such flow.
@@ -184,15 +184,15 @@ func (f *Flows) Cancel(
 	if options == nil {
 		options = &CancelFlowOptions{}
 	}
-	read, by, err := f.toChange(ctx, id, &options.ChangeOptions)
+	read, by, err := f.readForChange(ctx, id, &options.ChangeOptions)
 	if err != nil {
 		return nil, err
 	}
 	return f.rt.flows.Cancel(ctx, read, by, options.Everything)
 }
 
-// toChange reads a flow that is to be changed, once the options are known to be right.
-func (f *Flows) toChange(ctx context.Context, id runlane.FlowID, options *ChangeOptions) (*flow.Flow, flow.By, error) {
+// readForChange checks the options, then reads the flow.
+func (f *Flows) readForChange(ctx context.Context, id runlane.FlowID, options *ChangeOptions) (*flow.Flow, flow.By, error) {
 	actor, reason, err := options.settle("ChangeOptions")
 	if err != nil {
 		return nil, flow.By{}, err
@@ -201,15 +201,14 @@ func (f *Flows) toChange(ctx context.Context, id runlane.FlowID, options *Change
 	return read, flow.By{Actor: actor, Reason: reason}, err
 }
 
-// RetryFlowOptions of [Flows.Retry]. nil means those of a nil ChangeOptions, the next retry, and that nodes with
+// RetryFlowOptions of [Flows.Retry]. nil means the defaults of ChangeOptions, the next retry, and that nodes with
 // runlane.IfFailed undo.
 type RetryFlowOptions struct {
 	ChangeOptions
-	// Number is the retry that is meant: Retries of the flow as the caller has seen it, and one more. A call with it
-	// makes that retry once, however often it is repeated: where it was begun, the flow is returned. 0: the next.
+	// Number selects a retry: the flow's Retries as last seen, plus one. However often the call is repeated, it makes that
+	// retry once; if it has begun already, the flow is returned. 0 means the next.
 	Number int
-	// NothingUndone says that the nodes with runlane.IfFailed which succeeded undid nothing: they were alerts, for
-	// example.
+	// NothingUndone: the nodes with runlane.IfFailed that succeeded undid nothing. They were alerts, for example.
 	NothingUndone bool
 }
 
@@ -221,14 +220,14 @@ func (o *RetryFlowOptions) check() error {
 	return nil
 }
 
-// Retry makes new runs for the nodes of a finished flow that failed or were cancelled, and for all that goes after
-// those, with the same payloads. What succeeded stays, and so does a node whose condition the ends that stay do not
-// meet. A flow in which a node with runlane.IfFailed has succeeded is refused unless the options say NothingUndone:
-// what the node undid is not made again, so that a payment that was refunded would stay so. A call whose outcome is
-// unknown is repeated: it goes on with what was begun. Give RetryFlowOptions.Number then: without it, a call that is
-// repeated after that retry has ended makes another one. Errors:
+// Retry makes new runs for the nodes of a finished flow that failed or were cancelled, and for all nodes after these,
+// with the same payloads. Succeeded nodes stay. So does a node if the ends that stay do not meet its condition. A flow
+// is refused if a node with runlane.IfFailed has succeeded, unless the options say NothingUndone: undone work is not
+// made again, so a refunded payment would stay refunded. Repeat a call with an unknown outcome: it continues the retry.
+// Give RetryFlowOptions.Number for that: without it, a call repeated after the retry has ended makes another one.
+// Errors:
 //
-//   - runlane.ErrValidationFailed: the flow has not finished or was undone, nothing in it is to be retried, a run was
+//   - runlane.ErrValidationFailed: the flow has not finished or was undone, nothing in it can be retried, a run was
 //     never made or is pruned, Number is behind the next retry, or the options are wrong (then nothing was read).
 //   - runlane.ErrFlowNotFound: there is no such flow.
 //   - runlane.ErrPayloadUnreadable: this process cannot open a payload.
@@ -243,15 +242,15 @@ func (f *Flows) Retry(ctx context.Context, id runlane.FlowID, options *RetryFlow
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	read, by, err := f.toChange(ctx, id, &options.ChangeOptions)
+	read, by, err := f.readForChange(ctx, id, &options.ChangeOptions)
 	if err != nil {
 		return nil, err
 	}
 	return f.rt.flows.Retry(ctx, read, by, options.Number, options.NothingUndone)
 }
 
-// PlanRetry names the nodes of which [Flows.Retry] would make new runs, in the order of their adding, and changes
-// nothing. Where that retry was begun, they are those of the latest. Errors are those of Retry.
+// PlanRetry returns the nodes for which [Flows.Retry] would make new runs, in the order they were added, and changes
+// nothing. If that retry has begun, they are its nodes. Errors are those of Retry.
 func (f *Flows) PlanRetry(ctx context.Context, id runlane.FlowID, options *RetryFlowOptions) ([]string, error) {
 	if err := f.rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -270,8 +269,8 @@ func (f *Flows) PlanRetry(ctx context.Context, id runlane.FlowID, options *Retry
 	return read.PlanRetry(ctx, options.Number, options.NothingUndone)
 }
 
-// ReadSizes sets OutputBytes of the nodes of a flow that have succeeded. It reads each of their runs with its output,
-// one hundred at once; an output that cannot be opened here, or whose run is gone, has no size.
+// ReadSizes sets OutputBytes of the flow's succeeded nodes. It reads their runs with outputs, one hundred at a time. An
+// output that cannot be opened here, or belongs to a missing run, has no size.
 func (f *Flows) ReadSizes(ctx context.Context, state *runlane.FlowState) error {
 	if err := f.rt.gate.enterLate(); err != nil {
 		return err
@@ -280,18 +279,18 @@ func (f *Flows) ReadSizes(ctx context.Context, state *runlane.FlowState) error {
 	return f.rt.flows.ReadSizes(ctx, state)
 }
 
-// StartFlow makes the runs of a flow durable: those that go after others wait for them. A flow of this id with the same
-// nodes is returned as it is, and made complete where an earlier call was interrupted, so a call whose outcome is
-// unknown is repeated. Nodes run by the rules of their tasks, but have no idempotency keys: their ids make each of them
-// once. Errors, before anything was written:
+// StartFlow makes the runs of a flow durable; nodes that go after others wait for them. If a flow of this id with the
+// same nodes exists, it is returned, and completed if an earlier call was interrupted: so repeat a call with an unknown
+// outcome. Nodes follow the rules of their tasks, but have no idempotency keys: their ids make each of them once.
+// Errors, before anything is written:
 //
-//   - runlane.ErrValidationFailed: a bad id, name or payload; no nodes, or more than runlane.MaxFlowNodes; two nodes of
-//     a name, one after an unknown node, one with runlane.IfFailed after none, a cycle; a task with a singleton key, which another run might hold; a flow of
-//     this id that has other nodes.
-//   - runlane.ErrConfigurationInvalid: a bad definition, or a queue that has no binding.
+//   - runlane.ErrValidationFailed: a bad id, name or payload; no nodes, or more than runlane.MaxFlowNodes; two nodes
+//     with one name, a node after an unknown one, a node with runlane.IfFailed after none, a cycle; a task with a
+//     singleton key, which another run might hold; a flow of this id with other nodes.
+//   - runlane.ErrConfigurationInvalid: a bad definition, or a queue without a binding.
 //   - runlane.ErrCapabilityUnsupported: the storage keeps no flows.
 //
-// A flow whose start was interrupted for more than an hour is cancelled by a tick.
+// A tick cancels a flow if its start was interrupted for more than an hour.
 func (rt *Runtime) StartFlow(
 	ctx context.Context, f *runlane.Flow, options *runlane.FlowOptions,
 ) (*runlane.FlowState, error) {
@@ -308,7 +307,7 @@ func (rt *Runtime) StartFlow(
 	return rt.flows.Start(ctx, f, options, safeError)
 }
 
-// flowHost is what flows need of the runtime.
+// flowHost is the runtime as flows see it.
 type flowHost struct{ rt *Runtime }
 
 // Now implements flow.Host.
@@ -387,4 +386,4 @@ func (h flowHost) Cancel(ctx context.Context, by flow.By, id runlane.RunID) erro
 }
 
 // Ended implements flow.Host.
-func (h flowHost) Ended(id runlane.FlowID) { h.rt.ends.tell(endOf{flow: id}) }
+func (h flowHost) Ended(id runlane.FlowID) { h.rt.ends.notify(endOf{flow: id}) }

@@ -7,16 +7,16 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// gate counts calls in progress and refuses new ones once it is closed.
+// gate counts calls in progress and rejects new ones once it is closed.
 type gate struct {
 	mu      sync.Mutex
-	closed  chan struct{} // made by the first call that asks; closed by close
+	closed  chan struct{} // made on demand; closed by close
 	shut    bool
 	inside  int
-	drained chan struct{} // made by a waiter; closed when no call is inside any more
+	drained chan struct{} // made by a waiter; closed when the last call leaves
 }
 
-// enter begins work. It must be paired with leave unless it fails.
+// enter begins work. Pair it with leave unless it fails.
 func (g *gate) enter() error { return g.admit(false) }
 
 // enterLate begins a call that work in progress may need until its end, such as a handler's Trigger.
@@ -46,7 +46,7 @@ func (g *gate) leave() {
 	}
 }
 
-// closing is closed when the gate is.
+// closing returns a channel that is closed with the gate.
 func (g *gate) closing() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -56,7 +56,7 @@ func (g *gate) closing() <-chan struct{} {
 	return g.closed
 }
 
-// close reports whether it was the first to close.
+// close closes the gate, and reports whether it was open.
 func (g *gate) close() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -91,7 +91,7 @@ func (g *gate) wait(ctx context.Context) bool {
 	}
 }
 
-// onClose calls f when the gate closes. The returned function ends that; its goroutine ends with either.
+// onClose calls f when the gate closes. unhook prevents that. Its goroutine ends with either.
 func (g *gate) onClose(f func()) (unhook func()) {
 	closing, done := g.closing(), make(chan struct{})
 	go func() {

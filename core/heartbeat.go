@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// heartbeatsPerLease is how many times an owner renews its lease before it would end.
+	// heartbeatsPerLease is how often an owner renews within the length of a lease.
 	heartbeatsPerLease = 3
-	// readInterval is how often an attempt that does not heartbeat reads its run, to notice a requested cancellation.
+	// readInterval is how often an attempt without heartbeats reads its run, to notice a requested cancellation.
 	readInterval = 5 * time.Second
-	// beatTime bounds one heartbeat: an outcome that is ready waits for the heartbeat in progress.
+	// beatTime bounds one heartbeat: a finished outcome waits for a heartbeat in progress.
 	beatTime = 5 * time.Second
-	// beatRounds bounds how often one heartbeat reads the run again because another writer changed it.
+	// beatRounds is how often one heartbeat is tried while other writers change the run.
 	beatRounds = 3
 )
 
-// nextBeat is jittered: attempts that started together do not write together.
+// nextBeat is jittered, so that attempts that started together do not write together.
 func (x *execution) nextBeat() time.Duration {
 	if x.rules.bounded() {
 		return x.rt.world.around(readInterval)
@@ -28,7 +28,7 @@ func (x *execution) nextBeat() time.Duration {
 	return x.rt.world.around(x.rules.lease / heartbeatsPerLease)
 }
 
-// stopWatching ends the heartbeats, waits for one in progress, and returns the run as that heartbeat left it.
+// stopWatching ends the heartbeats, waits for one in progress, and returns the run as it left it.
 func (x *execution) stopWatching() *runlane.Run {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -36,8 +36,8 @@ func (x *execution) stopWatching() *runlane.Run {
 	return x.run
 }
 
-// beat renews the lease, or reads the run where no lease is renewed. Only a lost lease or a requested cancellation
-// affect the handler. A storage that cannot be reached is asked again, and the token decides who owns the run.
+// beat renews the lease, or reads the run if the lease is not renewed. Only a lost lease or a requested cancellation
+// affects the handler. When the storage is unreachable, it tries again: the token decides who owns the run.
 func (x *execution) beat() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -88,7 +88,6 @@ func (x *execution) keep(ctx context.Context) error {
 	return err
 }
 
-// renew appends one heartbeat.
 func (x *execution) renew(ctx context.Context) error {
 	at := x.rt.now()
 	lease := runlane.Lease{Token: x.token, WorkerID: x.workerID, ExpiresAt: at.Add(x.rules.lease)}
@@ -111,7 +110,7 @@ func (x *execution) renew(ctx context.Context) error {
 	return nil
 }
 
-// observe takes over what other writers stored. The lock is held.
+// observe takes over the stored state. The lock is held.
 func (x *execution) observe(current *runlane.Run) {
 	own := x.ownRun(current, x.run.Payload)
 	if own == nil {
@@ -125,7 +124,7 @@ func (x *execution) observe(current *runlane.Run) {
 	}
 }
 
-// ownRun is current while this attempt still owns it, else nil. The payload, which never changes, is not read again.
+// ownRun returns current, with the payload that never changes, if this attempt still owns it; else nil.
 func (x *execution) ownRun(current *runlane.Run, payload []byte) *runlane.Run {
 	if current == nil || current.Lease.Token != x.token {
 		return nil
@@ -137,7 +136,7 @@ func (x *execution) ownRun(current *runlane.Run, payload []byte) *runlane.Run {
 	return current
 }
 
-// reread returns the run as it is now, nil when it is gone.
+// reread returns the stored run without its payload; nil if it is gone.
 func (x *execution) reread(ctx context.Context) (*runlane.Run, error) {
 	runs, err := x.rt.storage().GetRuns(ctx, &lane.RunsQuery{
 		Environment: x.rt.environment, IDs: []runlane.RunID{x.started.ID}, WithoutPayload: true,

@@ -13,22 +13,21 @@ import (
 const (
 	// hookBuffer is how many changes may wait for a hook.
 	hookBuffer = 1024
-	// hookDrain is how long Close waits for hooks to see what is buffered.
+	// hookDrain is how long Close waits for hooks to see the buffered changes.
 	hookDrain = 2 * time.Second
 )
 
-// Hook sees every commit to a run that this process made, after it is durable, in the order of the run's commits. Each
-// hook has a separate goroutine and a bounded buffer. A slow hook loses changes, which are counted
-// ([MetricChangesDropped]) and logged; a hook that panics is recovered. A hook can neither stop, slow nor change a
-// commit. A commit whose answer was lost may be missing, and commits of other processes are not seen: a hook is for
-// watching, not for work that must happen.
+// Hook sees every commit to a run by this process, after it is durable, in the order of the run's commits. Each hook
+// has a separate goroutine and a bounded buffer. A slow hook loses changes, which are counted ([MetricChangesDropped])
+// and logged; a panic is recovered. A hook cannot stop, slow or change a commit. It may miss a commit with a lost
+// answer, and does not see commits of other processes: use hooks for watching, not for work that must happen.
 type Hook func(Change)
 
-// Change is one commit. It is the hook's own copy.
+// Change is one commit. The hook owns this copy.
 type Change struct {
 	// Run is the run after the commit, without payload and output.
 	Run runlane.Run
-	// Events are what was appended, in order.
+	// Events are the appended events, in order.
 	Events []runlane.EventRecord
 }
 
@@ -51,12 +50,12 @@ type watcher struct {
 	panics  atomic.Int64
 }
 
-// watchers are the hooks of a runtime.
+// watchers are a runtime's hooks.
 type watchers struct {
 	all    []*watcher
 	logger *slog.Logger
 
-	mu     sync.RWMutex // held for reading while changes are passed on
+	mu     sync.RWMutex // read-locked while changes are passed on
 	closed bool
 }
 
@@ -71,8 +70,8 @@ func newWatchers(hooks []Hook, logger *slog.Logger) *watchers {
 	return w
 }
 
-// run ends when there are no more changes. A hook that ends its goroutine gets another: it missed that change, as one
-// that panics does.
+// run ends with the changes. A hook that ends its goroutine gets a new one, and has missed that change, as after a
+// panic.
 func (w *watcher) run() {
 	ended := false
 	defer func() {
@@ -98,7 +97,7 @@ func (w *watcher) call(c Change) {
 	w.hook(c)
 }
 
-// pass hands a commit to every hook that has room, and returns how many had none. It never waits.
+// pass hands a commit to every hook with room, and returns how many had none. It never blocks.
 func (w *watchers) pass(run *runlane.Run, events []runlane.EventRecord) (dropped int) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -121,7 +120,7 @@ func (w *watchers) pass(run *runlane.Run, events []runlane.EventRecord) (dropped
 	return dropped
 }
 
-// close waits a while for hooks to see what is buffered. A hook that blocks is left behind with its goroutine.
+// close gives hooks a while to see the buffered changes. A hook that blocks is left behind with its goroutine.
 func (w *watchers) close(ctx context.Context) {
 	w.mu.Lock()
 	if w.closed {

@@ -11,8 +11,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// takeInboxes gives the inboxes of a wait to it: a signal answers one wait, so that the late answer to one round is
-// none to the next. Those of earlier attempts are known by their answers.
+// takeInboxes assigns signal names to a wait. A signal answers one wait, so that a late answer to one round does not
+// answer the next. Names taken in earlier attempts are known from the recorded answers.
 func (x *execution) takeInboxes(ctx context.Context, request *runlane.WaitRequest) error {
 	s := &x.steps
 	s.mu.Lock()
@@ -32,7 +32,7 @@ func (x *execution) takeInboxes(ctx context.Context, request *runlane.WaitReques
 	return nil
 }
 
-// inboxesOf are the names of the signals that have answered waits, or came too late for them, each with that wait.
+// inboxesOf maps the signals that answered waits, or came too late for them, to their wait.
 func inboxesOf(known map[string]*runlane.StepRecord) map[string]string {
 	inboxes := map[string]string{}
 	for _, record := range known {
@@ -45,7 +45,7 @@ func inboxesOf(known map[string]*runlane.StepRecord) map[string]string {
 	return inboxes
 }
 
-// namesOf are the names of the signals of a recorded answer.
+// namesOf returns the signal names of a recorded answer.
 func namesOf(result json.RawMessage) []string {
 	var refs answerRefs
 	if json.Unmarshal(result, &refs) == nil {
@@ -61,8 +61,8 @@ func namesOf(result json.RawMessage) []string {
 	return answer.Missing
 }
 
-// mailFor reads the signals of a wait. Of a wait for any of several the one that came first counts: it is known only
-// where none came while the names were read, one after the other. A run has at most runlane.MaxRunSignals.
+// mailFor reads the signals of a wait. If any of several names answers, the first signal counts. Names are read one
+// after the other, so it reads again if a signal came in between. A run has at most runlane.MaxRunSignals.
 func (x *execution) mailFor(ctx context.Context, request *runlane.WaitRequest) (*lane.Mail, error) {
 	for {
 		mail, err := x.rt.storage().ReadMail(ctx, &lane.MailQuery{
@@ -76,7 +76,7 @@ func (x *execution) mailFor(ctx context.Context, request *runlane.WaitRequest) (
 	}
 }
 
-// answerOf is what the mail answers: of a wait for any, the signal that came first.
+// answerOf returns the answer in the mail; for a wait for any name, the signal that came first.
 func answerOf(request *runlane.WaitRequest, mail *lane.Mail) (answer runlane.WaitAnswer, answered bool) {
 	signals := mail.Signals
 	if !request.All && len(signals) > 1 {
@@ -93,15 +93,15 @@ func answerOf(request *runlane.WaitRequest, mail *lane.Mail) (answer runlane.Wai
 	return answer, len(signals) > 0 && !request.All || len(signals) == len(request.Names)
 }
 
-// keptAnswer is the record of an answer.
+// keptAnswer is a recorded answer.
 type keptAnswer struct {
 	runlane.WaitAnswer
-	// Missing are the names of signals that did not come in time. They answer no other wait.
+	// Missing are the signals that did not come in time. They answer no other wait.
 	Missing []string `json:"missing,omitempty"`
 }
 
-// answerRefs are an answer whose bodies together are too large for a record: signals stay beside their run as long as
-// it does. A program that does not know it cannot decode it, and leaves the run to one that does.
+// answerRefs records an answer with bodies too large for one record, by reference: signals are kept as long as their
+// run. A program that does not know this form cannot decode it, and leaves the run to one that does.
 type answerRefs struct {
 	Signals  map[string]string `json:"signals"` // ids by name
 	TimedOut bool              `json:"timedOut,omitempty"`

@@ -14,25 +14,24 @@ import (
 )
 
 const (
-	// leaseAfterDeadline is how long a lease outlives the process that will be stopped.
+	// leaseAfterDeadline is how long a lease lasts after the process is stopped.
 	leaseAfterDeadline = 5 * time.Second
-	// minCommitReserve and commitReserveShare are the time kept free before a deadline for the outcome.
+	// minCommitReserve and commitReserveShare are the time before a deadline that is kept free for the outcome.
 	minCommitReserve   = 2 * time.Second
 	commitReserveShare = 20 // one part in
-	// minHandlerTime is what a task without a timeout must have left before the end of the handler's time.
+	// minHandlerTime is the handler's time that a task without a timeout needs to begin.
 	minHandlerTime = 5 * time.Second
 	// followerShare: a task without a timeout may begin behind others of its group while at most this part of the
-	// invocation is gone.
+	// invocation is used.
 	followerShare = 10 // one part in
-	// clockDifference is how far clocks may differ, in whole seconds. An
-	// invocation may seem shorter by as much.
+	// clockDifference is how far clocks may differ, in whole seconds. An invocation may seem shorter by as much.
 	clockDifference = 3 * time.Second
 	// beginTime is what an invocation needs before its first handler begins: its event, the run, the claim.
 	beginTime = time.Second
 )
 
-// LongestTimeout is the longest timeout of a task that invocations of this length have time for. It is the whole length
-// without the time for the outcome (the larger of 2 s and 5 %) and without one second to begin in.
+// LongestTimeout is the longest task timeout that fits into an invocation of this length: the length without the time
+// for the outcome (the larger of 2 s and 5 %) and without one second to begin in.
 func LongestTimeout(invocation time.Duration) time.Duration {
 	return max(invocation-commitReserve(invocation)-beginTime, 0)
 }
@@ -41,11 +40,10 @@ func commitReserve(left time.Duration) time.Duration {
 	return max(minCommitReserve, left/commitReserveShare)
 }
 
-// CheckInvocation returns runlane.ErrConfigurationInvalid when this runtime has a task that no invocation of this
-// length can execute, because its timeout is beyond [LongestTimeout]. The error names each such task with both numbers.
-// A program that executes in invocations calls it as soon as it knows how long they are. [Runtime.ExecuteDelivery]
-// hands wakeups of such tasks back. With bindings of the transport, only tasks are judged whose wakeups these carry:
-// what another function executes may need longer.
+// CheckInvocation returns runlane.ErrConfigurationInvalid if this runtime has tasks with a timeout beyond
+// [LongestTimeout] of an invocation. The error names each task with both numbers. A program that executes in
+// invocations calls it as soon as it knows their length, because [Runtime.ExecuteDelivery] hands wakeups of such tasks
+// back. With bindings of the transport it checks only tasks of these: other functions may have longer invocations.
 func (rt *Runtime) CheckInvocation(invocation time.Duration, bindings ...runlane.QueueName) error {
 	var faults []error
 	for _, d := range rt.definitions {
@@ -53,7 +51,7 @@ func (rt *Runtime) CheckInvocation(invocation time.Duration, bindings ...runlane
 		if len(bindings) > 0 && !slices.Contains(bindings, binding) {
 			continue
 		}
-		if err := fitsInvocation(d, invocation); err != nil {
+		if err := checkTimeout(d, invocation); err != nil {
 			faults = append(faults, err)
 		}
 	}
@@ -68,7 +66,7 @@ func (rt *Runtime) CheckInvocation(invocation time.Duration, bindings ...runlane
 	}
 }
 
-func fitsInvocation(task *runlane.Definition, invocation time.Duration) error {
+func checkTimeout(task *runlane.Definition, invocation time.Duration) error {
 	longest := LongestTimeout(invocation)
 	if handlerNeed(task) <= longest {
 		return nil
@@ -86,7 +84,7 @@ func fitsInvocation(task *runlane.Definition, invocation time.Duration) error {
 	}
 }
 
-// handlerNeed is what must be left of the handler's time for a task to begin.
+// handlerNeed is the handler's time that a task needs to begin.
 func handlerNeed(task *runlane.Definition) time.Duration {
 	if task.Timeout == 0 {
 		return minHandlerTime
@@ -94,16 +92,16 @@ func handlerNeed(task *runlane.Definition) time.Duration {
 	return task.Timeout
 }
 
-// rules are how long an attempt may take here.
+// rules are the time limits of an attempt.
 type rules struct {
 	lease      time.Duration // renewed; 0 with a deadline
 	deadline   time.Time     // when the process is stopped; zero: never
 	reserve    time.Duration // kept free before the deadline
-	invocation time.Duration // from its begin to the deadline; 0: not known
-	follows    bool          // others of its group used some of this time before
+	invocation time.Duration // from begin to deadline; 0: not known
+	follows    bool          // others of its group have used some of the time
 }
 
-// newRules are those of a lease that is renewed, or, with a deadline, of one that is not.
+// newRules returns the rules of a renewed lease, or, with a deadline, of a fixed one.
 func newRules(o *DeliveryOptions, lease time.Duration, now func() time.Time) rules {
 	if o.Deadline.IsZero() {
 		return rules{lease: cmp.Or(lease, runlane.DefaultLease)}
@@ -115,13 +113,13 @@ func newRules(o *DeliveryOptions, lease time.Duration, now func() time.Time) rul
 	return r
 }
 
-// shortLease reports a lease of a worker or a client that may be over while ticks still wait for the wakeup that led to
-// it. Its end alone counts then: the wakeup may come no more.
+// shortLease reports a lease of a worker or a client that may end while ticks still wait for its wakeup. Then only the
+// lease counts, since the wakeup may not be redelivered.
 func (r rules) shortLease() bool { return !r.bounded() && r.lease < queuedPatience }
 
 func (r rules) bounded() bool { return !r.deadline.IsZero() }
 
-// handlerTime is what the handler has left; bounded is false where nothing but its timeout limits it.
+// handlerTime is the time left for the handler; bounded is false if only its timeout limits it.
 func (r rules) handlerTime(now func() time.Time) (left time.Duration, bounded bool) {
 	if !r.bounded() {
 		return 0, false
@@ -129,14 +127,14 @@ func (r rules) handlerTime(now func() time.Time) (left time.Duration, bounded bo
 	return r.deadline.Sub(now()) - r.reserve, true
 }
 
-// nearlyWhole is the time of a handler that has nearly a whole invocation.
+// nearlyWhole is the handler's time in an invocation that others have hardly used.
 func (r rules) nearlyWhole() time.Duration {
 	whole := r.invocation - commitReserve(r.invocation)
 	return whole - whole/followerShare
 }
 
-// need is the time that must be left for a task to begin. A task without a timeout may take all the time there is, so
-// behind others of its group it begins only when they left nearly all.
+// need is the time that a task needs to begin. A task without a timeout may use all the time, so behind others of its
+// group it begins only if nearly all is left.
 func (r rules) need(task *runlane.Definition) time.Duration {
 	if task.Timeout == 0 && r.follows && r.invocation > 0 {
 		return max(minHandlerTime, r.nearlyWhole())
@@ -144,7 +142,7 @@ func (r rules) need(task *runlane.Definition) time.Duration {
 	return handlerNeed(task)
 }
 
-// due is how much time an attempt must have had before it may fail for lack of time. 0 where it is not known.
+// due is how much time an attempt must have had before it may fail for lack of time. 0 if not known.
 func (r rules) due(task *runlane.Definition) time.Duration {
 	switch {
 	case r.invocation == 0:
@@ -156,8 +154,8 @@ func (r rules) due(task *runlane.Definition) time.Duration {
 	}
 }
 
-// unwind is how long a handler may take to return once its context has ended. Before a deadline that is half of the
-// time left; the other half is for the outcome.
+// unwind is how long a handler may take to return once its context has ended. Before a deadline it is half of the time
+// left; the other half is for the outcome.
 func (r rules) unwind() time.Duration {
 	if r.bounded() {
 		return r.reserve / 2
@@ -165,7 +163,7 @@ func (r rules) unwind() time.Duration {
 	return unwindTime
 }
 
-// leaseEnd is when a lease taken at this instant ends.
+// leaseEnd is the end of a lease taken at this instant.
 func (r rules) leaseEnd(at time.Time) time.Time {
 	if r.bounded() {
 		return ceilMillis(r.deadline.Add(leaseAfterDeadline))
@@ -173,15 +171,15 @@ func (r rules) leaseEnd(at time.Time) time.Time {
 	return at.Add(r.lease)
 }
 
-// room judges whether the task may begin in the time that is left here.
-func (d *delivery) room(ctx context.Context, run *runlane.Run, task *runlane.Definition, r rules) error {
+// checkTimeLeft checks that enough time is left here to begin the task.
+func (d *delivery) checkTimeLeft(ctx context.Context, run *runlane.Run, task *runlane.Definition, r rules) error {
 	left, bounded := r.handlerTime(d.rt.world.Now)
 	if !bounded || left >= r.need(task) {
 		return nil
 	}
 	if r.invocation > 0 {
 		measured := r.invocation.Round(time.Second)
-		if err := fitsInvocation(task, measured); err != nil && fitsInvocation(task, measured+clockDifference) != nil {
+		if err := checkTimeout(task, measured); err != nil && checkTimeout(task, measured+clockDifference) != nil {
 			e, _ := errors.AsType[*runlane.Error](err)
 			e.RunID = run.ID
 			d.rt.logger.LogAttrs(
@@ -201,7 +199,7 @@ func (d *delivery) noTime(left time.Duration) error {
 		Code:      runlane.ErrOperationCancelled,
 		Message:   fmt.Sprintf("too little time left to begin: %s", left.Round(time.Millisecond)),
 		RunID:     d.wakeup.RunID,
-		Hint:      "hand the wakeup back; without a delay where others before it used the time",
+		Hint:      "hand the wakeup back, without a delay if earlier wakeups used the time",
 		Retryable: true,
 		Cause:     ErrNoTime,
 	}

@@ -10,19 +10,18 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Code of the application is called in many places: handlers, middleware, key functions, backoffs, codecs, hooks,
-// metrics, the log, and the methods of all the errors that these return. Whatever it does ends at most one attempt or
-// one call. Handlers, and the methods of what they return, run in the goroutine of their attempt. The rest is called
-// through the functions of this file.
+// Application code is called in many places: handlers, middleware, key functions, backoffs, codecs, hooks, metrics, the
+// log, and the methods of all errors that these return. A fault in it ends at most one attempt or one call. Handlers,
+// and the methods of their results, run in the attempt's goroutine. Everything else is called through this file.
 
-// panicked is code of the application that did not return.
+// panicked describes application code that did not return.
 type panicked struct {
 	value any    // what recover returned; nil for runtime.Goexit
 	stack []byte // nil for runtime.Goexit
 }
 
-// isolated calls code of the application in a separate goroutine, where neither a panic nor runtime.Goexit ends
-// anything else. It returns nil when the code has returned.
+// isolated calls application code in a separate goroutine, so that a panic or runtime.Goexit ends nothing else. It
+// returns nil if the code returned.
 func isolated(call func()) *panicked {
 	ended := make(chan *panicked, 1)
 	go func() { // ends with the call
@@ -33,7 +32,7 @@ func isolated(call func()) *panicked {
 	return <-ended
 }
 
-// caught turns a panic into a value. runtime.Goexit still ends the goroutine.
+// caught returns a panic as a value. runtime.Goexit still ends the goroutine.
 func caught(call func()) (fault *panicked) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -44,23 +43,21 @@ func caught(call func()) (fault *panicked) {
 	return nil
 }
 
-// isNil finds a nil pointer inside an interface that is not nil, which a nil variable of a pointer type becomes when it
-// is returned as an error.
+// isNil finds a nil pointer in a non-nil interface: a nil variable of a pointer type, returned as an error.
 func isNil(v any) bool {
 	value := reflect.ValueOf(v)
 	return value.Kind() == reflect.Pointer && value.IsNil()
 }
 
-// guardedError is an error of the application that any code may inspect: a method of it that panics answers no.
+// guardedError wraps an application error so that any code may inspect it. A method that panics answers no.
 type guardedError struct {
 	err  error
 	text string
 }
 
-// safeError makes the cause of one of our errors harmless. It is for errors that reach callers from code of the
-// application.
+// safeError guards the cause of one of our errors. Use it for errors from application code that reach callers.
 func safeError(err error) error {
-	e, ok := err.(*runlane.Error) //nolint:errorlint // only what stands outermost is copied
+	e, ok := err.(*runlane.Error) //nolint:errorlint // only the outermost error is copied
 	if !ok || e == nil || e.Cause == nil {
 		return err
 	}
@@ -80,7 +77,7 @@ func safeCause(err error) error {
 	return t
 }
 
-// Error is the text as it was when safeError took it.
+// Error is the text as of safeError.
 func (t *guardedError) Error() string { return t.text }
 
 // Is inspects the error's chain.
@@ -95,14 +92,13 @@ func (t *guardedError) As(target any) (as bool) {
 	return as
 }
 
-// safeHandler is an application's log handler that cannot harm a run or the worker that logs.
+// safeHandler guards an application's log handler: its faults harm neither a run nor a worker.
 type safeHandler struct{ base slog.Handler }
 
-// safeLogger guards a logger.
 func safeLogger(logger *slog.Logger) *slog.Logger { return slog.New(safeHandler{logger.Handler()}) }
 
-// Enabled implements slog.Handler. It is also asked about lines that are never written, often in the loops of handlers,
-// where a goroutine would cost fifty times what the answer costs. So only its panics are recovered.
+// Enabled implements slog.Handler. It recovers panics only: it is also called for lines that are never written, often
+// in handlers' loops, where a goroutine would cost fifty times the answer.
 func (h safeHandler) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
 	defer func() { _ = recover() }()
 	return h.base.Enabled(ctx, level)

@@ -7,7 +7,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// warnOfIdleKeys warns of concurrency keys in queues without a limit that are known when the runtime opens.
+// warnOfIdleKeys warns about concurrency keys in unlimited queues, as far as they are known when the runtime opens.
 func (rt *Runtime) warnOfIdleKeys(ctx context.Context) {
 	for _, h := range rt.handlers {
 		if h.Task.Keys.Concurrency {
@@ -21,8 +21,8 @@ func (rt *Runtime) warnOfIdleKeys(ctx context.Context) {
 	}
 }
 
-// warnOfIdleKey warns once a task and queue of a concurrency key that has no effect. It has one where the queue has a
-// limit, or where its wakeups have groups.
+// warnOfIdleKey warns once for each task and queue about a concurrency key without effect. A key has an effect if the
+// queue has a limit, or its wakeups have groups.
 func (rt *Runtime) warnOfIdleKey(ctx context.Context, task runlane.TaskID, queue runlane.Queue) {
 	if queue.Bounded() || rt.ordered(queue.Name) || rt.lane.Transport.Fair(queue.Name) {
 		return
@@ -39,13 +39,13 @@ func (rt *Runtime) warnOfIdleKey(ctx context.Context, task runlane.TaskID, queue
 		slog.String("hint", "give the queue a Concurrency, or the run no ConcurrencyKey"))
 }
 
-// warnOfEmptyKeys warns of a task whose function returned no key that keeps a run from being made twice, once a task:
-// "" means no key, and is as likely a field that was not filled in.
+// warnOfEmptyKeys warns once for each task that a key function returned "", so that nothing keeps the run from being
+// made twice. "" means no key, but may as well be a field that was not filled in.
 func (rt *Runtime) warnOfEmptyKeys(p *plan) {
 	keys := p.task.Keys
 	var key string
 	switch {
-	case p.node != nil || p.call != "": // their ids make them one run
+	case p.node != nil || p.call != "": // the derived run id prevents duplicates
 		return
 	case keys.Idempotency && p.idempotencyKey == "":
 		key = "idempotency key"

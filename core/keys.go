@@ -14,9 +14,9 @@ type IdempotencyKeys struct{ rt *Runtime }
 // IdempotencyKeys returns the view.
 func (rt *Runtime) IdempotencyKeys() *IdempotencyKeys { return &IdempotencyKeys{rt: rt} }
 
-// Reset frees a key that a finished run still retains, so that the next trigger with it makes a new run. While the
-// owner is active it is runlane.ErrStorageConflict with runlane.ConflictIdempotencyKey and the owner in Error.RunID. A
-// key without an owner is runlane.ErrRunNotFound. The run itself stays as it is.
+// Reset frees a key that a finished run retains: the next trigger with it makes a new run. The finished run stays as it
+// is. If the owner is active, the error is runlane.ErrStorageConflict with runlane.ConflictIdempotencyKey, and the
+// owner is in Error.RunID. A key without an owner is runlane.ErrRunNotFound.
 func (k *IdempotencyKeys) Reset(ctx context.Context, task runlane.TaskID, key string) error {
 	owner, leave, err := k.rt.ownerKey(task, "idempotency key", key)
 	if err != nil {
@@ -29,7 +29,7 @@ func (k *IdempotencyKeys) Reset(ctx context.Context, task runlane.TaskID, key st
 	return k.rt.storage().ResetIdempotencyKey(ctx, owner)
 }
 
-// ownerKey enters the gate and checks what names an owner. leave must be called unless there is an error.
+// ownerKey enters the gate and validates the key. Call leave unless there is an error.
 func (rt *Runtime) ownerKey(task runlane.TaskID, what, key string) (owner lane.OwnerKey, leave func(), err error) {
 	if err := rt.gate.enterLate(); err != nil {
 		return lane.OwnerKey{}, nil, err

@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// The attributes of every log line of this package. Messages are constant; payloads are never logged.
+// The attributes of this package's log lines. Messages are constant; payloads are never logged.
 const (
 	attrRunID    = "run_id"
 	attrTask     = "task"
@@ -19,7 +19,7 @@ const (
 	attrError    = "error"
 )
 
-// logRun is a warning about one run.
+// logRun logs a warning about one run.
 func (rt *Runtime) logRun(ctx context.Context, run *runlane.Run, message string, err error) {
 	if !rt.logger.Enabled(ctx, slog.LevelWarn) {
 		return
@@ -49,8 +49,7 @@ func errorAttrs(err error) []slog.Attr {
 	return []slog.Attr{slog.String(attrCode, string(code)), slog.String(attrError, strings.TrimPrefix(err.Error(), string(code)+": "))}
 }
 
-// lazyHandler adds the attributes of an attempt only when a line is logged, so that attempts which log nothing pay
-// nothing.
+// lazyHandler adds an attempt's attributes only when a line is logged, so that silent attempts do not pay for them.
 type lazyHandler struct {
 	base     slog.Handler
 	run      *runlane.Run

@@ -37,7 +37,7 @@ func (rt *Runtime) RunNow(
 	if !ok {
 		return nil, taskNotFound(p.task.ID, "")
 	}
-	if err := accepted(h, "", p.payload); err != nil {
+	if err := checkAccepts(h, "", p.payload); err != nil {
 		return nil, err
 	}
 	if err := rt.inAnyOrder("RunNow", p.queue.Name); err != nil {

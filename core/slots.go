@@ -81,7 +81,7 @@ func (t *tick) reserveAll(ctx context.Context, refs []lane.RunRef, now time.Time
 	var mu sync.Mutex
 	var outbox []lane.OutboxMessage
 	result := t.each(ctx, runs, func(ctx context.Context, run *runlane.Run) (bool, error) {
-		n, err := t.rt.atBound(ctx, run, now)
+		n, err := t.rt.abandonedTooOften(ctx, run, now)
 		switch {
 		case err != nil:
 			return false, err
@@ -284,7 +284,7 @@ func (g *givenBack) add(run *runlane.Run) {
 // cannot reports that no delivery to this process would be executed. A process that leaves the queue alone knows nothing
 // about its runs.
 func (d *delivery) cannot(run *runlane.Run, why error) bool {
-	return d.takes(run) == nil && (errors.Is(why, runlane.ErrTaskNotFound) ||
+	return d.checkServed(run) == nil && (errors.Is(why, runlane.ErrTaskNotFound) ||
 		errors.Is(why, runlane.ErrPayloadUnreadable) || errors.Is(why, runlane.ErrConfigurationInvalid))
 }
 

@@ -197,7 +197,7 @@ func (t *tick) failAbandoned(ctx context.Context) StageResult {
 	var atBound []*runlane.Run
 	failing := make(map[runlane.RunID]int)
 	for _, run := range runs {
-		n, err := t.rt.atBound(ctx, run, now)
+		n, err := t.rt.abandonedTooOften(ctx, run, now)
 		if err != nil {
 			return StageResult{Passed: passed, Err: err} // the next stage reads each of them again
 		}

@@ -74,7 +74,7 @@ func (t *tick) request(ctx context.Context, refs []lane.RunRef, recovers bool) S
 		case !ok || now.Before(due):
 			return false, nil
 		}
-		if n, err := t.rt.atBound(ctx, run, now); err != nil || n > 0 {
+		if n, err := t.rt.abandonedTooOften(ctx, run, now); err != nil || n > 0 {
 			if err == nil {
 				_, err = t.rt.failAbandoned(ctx, run, now, n)
 			}
