@@ -64,18 +64,18 @@ func (rt *Runtime) abandonedInARow(ctx context.Context, run *runlane.Run, at tim
 			case effect.final:
 				return 0, nil // the run has ended meanwhile
 			case effect.attempt == attemptEnds:
-				return max(0, started-attemptsInProgress(run, at)), nil
+				return max(0, started-executing(run, at)), nil
 			}
 		}
 		if page.Next == "" {
-			return max(0, started-attemptsInProgress(run, at)), nil
+			return max(0, started-executing(run, at)), nil
 		}
 		q.After = page.Next
 	}
 }
 
-// endedWithOutcome reports that the run's state shows an outcome of its last attempt. A queued run may hide one: it
-// keeps the record of a failure until the next attempt, but no record of a release.
+// endedWithOutcome reports that the run's state shows an outcome of its last attempt. A queued run keeps the record of
+// a failure until the next attempt, but none of a release.
 func endedWithOutcome(run *runlane.Run) bool {
 	switch {
 	case run.Status.Owned():
@@ -87,8 +87,8 @@ func endedWithOutcome(run *runlane.Run) bool {
 	}
 }
 
-// attemptsInProgress is 1 while the last attempt may still have an outcome, else 0.
-func attemptsInProgress(run *runlane.Run, at time.Time) int {
+// executing is 1 while the last attempt may still have an outcome, else 0.
+func executing(run *runlane.Run, at time.Time) int {
 	if run.Status.Owned() && !run.Lease.Expired(at) {
 		return 1
 	}

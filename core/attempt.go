@@ -17,8 +17,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// unwindTime is how long a handler may take to return after its context has ended for good. Then the runtime goes on
-// without it. Its goroutine stays until it returns by itself, because Go cannot stop it.
+// unwindTime is how long a handler may take to return after its context has ended for good. Then the runtime leaves it
+// behind with its goroutine, which Go cannot stop.
 const unwindTime = 5 * time.Second
 
 // execution is one attempt under its lease.
@@ -67,8 +67,8 @@ type execution struct {
 	closed   bool // the runtime no longer waits for the handler
 }
 
-// ownerCommand is pooled memory for the two commits of a simple attempt: claim and outcome. Storages retain no command,
-// so both can share it.
+// ownerCommand is pooled memory for the claim and the outcome of an attempt. Both can share it: storages retain no
+// command.
 type ownerCommand struct {
 	claim  lane.ClaimCommand
 	append lane.AppendCommand
@@ -144,8 +144,8 @@ func (d *delivery) claim(
 	}, "", nil
 }
 
-// claimedAfterAll reports whether a claim whose answer was lost succeeded. Otherwise the run would wait for the end of
-// a lease that no worker uses. It also passes on a cancellation requested meanwhile.
+// claimedAfterAll reports whether a claim with a lost answer succeeded. Otherwise the run would wait for the end of a
+// lease that no worker uses. It also passes on a cancellation requested meanwhile.
 func (rt *Runtime) claimedAfterAll(ctx context.Context, err error, id runlane.RunID, token string) bool {
 	e, ok := asError(err)
 	if !ok || e.Code != runlane.ErrStorageUnavailable || e.Meta["outcome"] != "unknown" {
@@ -161,8 +161,8 @@ func (rt *Runtime) claimedAfterAll(ctx context.Context, err error, id runlane.Ru
 	return true
 }
 
-// perform runs the handler and records its outcome. The caller registers the token with rt.executing before, and
-// removes it afterwards.
+// perform runs the handler and records its outcome. The caller adds the token to rt.executing before and removes it
+// after.
 func (x *execution) perform(ctx context.Context, executions *executionSet) (*DeliveryResult, error) {
 	limited, stop := x.limit(ctx)
 	defer stop()
@@ -184,7 +184,7 @@ func (x *execution) perform(ctx context.Context, executions *executionSet) (*Del
 	}
 }
 
-// once calls the handler and records its outcome. again asks for another call in the same attempt.
+// once calls the handler and records its outcome. again asks for another call in this attempt.
 func (x *execution) once(ctx, limited, handling context.Context) (result *DeliveryResult, again bool, err error) {
 	v, returned := x.await(limited, handling)
 	x.cut = x.short && limited.Err() != nil && ctx.Err() == nil
@@ -226,9 +226,9 @@ func (x *execution) limit(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeoutCause(ctx, limit, cause)
 }
 
-// await starts the handler and waits for it. Once its context has ended, the wait is bounded. A requested cancellation
-// does not start the bound: a handler may refuse it and finish. returned is false for a handler that ignores the end of
-// its context.
+// await starts the handler and waits for it, with a bound after its context has ended, except by a requested
+// cancellation: a handler may refuse that and finish. returned is false for a handler that ignores the end of its
+// context.
 func (x *execution) await(limited, handling context.Context) (v verdict, returned bool) {
 	go x.main(handling) // the attempt's goroutine: ends when the handler returns
 	select {
@@ -284,8 +284,8 @@ func (x *execution) abandon(ctx context.Context, handling context.Context) (*Del
 	return x.finish(ctx, verdict{kind: verdictStopped, cause: cause, lingers: true})
 }
 
-// main runs the handler inside the middleware, and judges its result in the same goroutine: the methods of an error are
-// application code too. It sets exactly one verdict, even if the handler ends the goroutine.
+// main runs the handler inside the middleware, and judges its result in the same goroutine, because the methods of an
+// error are application code too. It sets one verdict, even if the handler ends the goroutine.
 func (x *execution) main(ctx context.Context) {
 	v := brokenVerdict("The handler ended its goroutine (runtime.Goexit).", nil)
 	defer func() { x.setVerdict(v) }()
@@ -326,7 +326,7 @@ func (x *execution) newAttempt() *runlane.Attempt {
 	})
 }
 
-// layer calls the middleware from the outermost to the innermost, then the handler. A handler's panic becomes an error
+// layer calls the middleware from the outermost inwards, then the handler. It turns a handler's panic into an error
 // inside the middleware, so that middleware rolls back its transaction.
 func (x *execution) layer(ctx context.Context, a *runlane.Attempt, i int) error {
 	if i == len(x.rt.middleware) {

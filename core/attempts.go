@@ -7,7 +7,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// AttemptSummary is one attempt of a run, derived from its events.
+// AttemptSummary is one attempt of a run.
 type AttemptSummary struct {
 	// Number counts from 1.
 	Number int `json:"attempt"`
@@ -17,16 +17,16 @@ type AttemptSummary struct {
 	WorkerID string `json:"workerId"`
 	// StartedAt is when the handler was called.
 	StartedAt time.Time `json:"startedAt"`
-	// FinishedAt is zero while the attempt runs. For an abandoned attempt it is the time of recovery, or the end of the
-	// lease until then.
+	// FinishedAt is zero while the attempt runs. An abandoned attempt has the time of recovery, until then the end of the
+	// lease.
 	FinishedAt time.Time `json:"finishedAt,omitzero"`
 	// Failure of a failed or retried attempt.
 	Failure runlane.Failure `json:"failure,omitzero"`
 }
 
-// Attempts derives the attempts of a run from its history, oldest first. Only run.started begins an attempt: a run that
-// was cancelled while it waited has none. An attempt whose lease ended without an outcome is runlane.AttemptAbandoned.
-// An unknown run is runlane.ErrRunNotFound.
+// Attempts derives a run's attempts from its history, oldest first. Only run.started begins an attempt: a run cancelled
+// while it waited has none. An attempt with a lease that ended without an outcome is runlane.AttemptAbandoned. An
+// unknown run is runlane.ErrRunNotFound.
 func (r *Runs) Attempts(ctx context.Context, id runlane.RunID) ([]AttemptSummary, error) {
 	var attempts attemptList
 	for record, err := range r.Events(ctx, id, nil) {
@@ -73,7 +73,7 @@ func (l *attemptList) add(record *runlane.EventRecord) {
 	}
 }
 
-// at returns the list at now: an attempt with an expired lease counts as abandoned, see runlane.Run.Abandoned.
+// at returns the list as of now: an attempt with an expired lease is abandoned, see runlane.Run.Abandoned.
 func (l *attemptList) at(now time.Time) []AttemptSummary {
 	if l.lease.Expired(now) {
 		l.end(l.lease.ExpiresAt, runlane.AttemptAbandoned, runlane.Failure{})

@@ -27,12 +27,12 @@ type BatchResult struct {
 }
 
 // TriggerBatch makes many runs durable and returns one result for each item, in their order. Each run is a separate
-// commit, as with [Runtime.Trigger], so a bad item fails only its own result. Wakeups are published together, as many
-// in a request as the transport takes. On a lane with ordered queues the runs are made one after the other, to keep the
-// order of items with the same key; elsewhere several at once.
+// commit, as with [Runtime.Trigger], so a bad item fails alone. Wakeups are published together, as many in a request as
+// the transport takes. On a lane with ordered queues the runs are made one by one, to keep the order of items with the
+// same key; elsewhere several at once.
 //
-// An error ends the whole batch: ctx has ended (runlane.ErrOperationCancelled) or the storage cannot be reached. The
-// results then have the runs made so far, and the same error for each item that was not tried: trigger those again.
+// An error ends the batch: ctx has ended (runlane.ErrOperationCancelled) or the storage is unreachable. The results
+// have the runs made so far, and this error for items that were not tried: trigger those again.
 func (rt *Runtime) TriggerBatch(ctx context.Context, items []BatchItem) ([]BatchResult, error) {
 	if err := rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (rt *Runtime) TriggerBatch(ctx context.Context, items []BatchItem) ([]Batch
 	return b.results, b.stopped
 }
 
-// batch is the state of one TriggerBatch.
+// batch is one TriggerBatch.
 type batch struct {
 	rt         *Runtime
 	items      []BatchItem
@@ -65,8 +65,7 @@ type batch struct {
 	outbox  []lane.OutboxMessage
 }
 
-// run triggers items until none are left. An item whose code panics or ends the goroutine fails alone: another
-// goroutine continues with the next item.
+// run triggers the remaining items. If an item panics or ends the goroutine, another goroutine continues with the next.
 func (b *batch) run(ctx context.Context) {
 	current := -1
 	defer func() {

@@ -17,11 +17,11 @@ import (
 // bulkParallel is how many runs a bulk call changes concurrently.
 const bulkParallel = 8
 
-// CancelAll cancels all active runs that match, each as [Runs.Cancel] does, at most Cap in one call. It skips runs that
+// CancelAll cancels all matching active runs, each as [Runs.Cancel] does, at most Cap in one call. It skips runs that
 // ended meanwhile or have a cancellation request. A terminal status in the filter is runlane.ErrValidationFailed.
 //
 // Like all bulk calls it reads the list, which lags a little. A run that fails does not stop the others. An error comes
-// with the result so far. Its Next repeats the page in progress, which is harmless.
+// with the result so far; its Next repeats the page in progress, which is harmless.
 func (r *Runs) CancelAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
 	return r.rt.bulk(ctx, &bulkCall{
 		name:      "cancel",
@@ -35,16 +35,15 @@ func (r *Runs) CancelAll(ctx context.Context, options *BulkOptions) (*BulkResult
 	})
 }
 
-// RerunAll reruns all finished runs that match, each as [Runs.Rerun] does, at most Cap in one call. It skips runs that
-// were rerun before, so a repeated call makes no run twice. An active status in the filter is
-// runlane.ErrValidationFailed. Otherwise it behaves as [Runs.CancelAll] does.
+// RerunAll reruns all matching finished runs, each as [Runs.Rerun] does, at most Cap in one call. It skips runs rerun
+// before, so a repeated call makes no run twice. An active status in the filter is runlane.ErrValidationFailed.
+// Otherwise it is like [Runs.CancelAll].
 func (r *Runs) RerunAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
 	return r.repeatAll(ctx, options, "rerun", runlane.SourceRerun, terminalStatuses)
 }
 
-// RetryAll retries all failed runs that match, each as [Runs.Retry] does, at most Cap in one call. It skips runs that
-// were retried before. Another status in the filter is runlane.ErrValidationFailed. Otherwise it behaves as
-// [Runs.CancelAll] does.
+// RetryAll retries all matching failed runs, each as [Runs.Retry] does, at most Cap in one call. It skips runs retried
+// before. Another status in the filter is runlane.ErrValidationFailed. Otherwise it is like [Runs.CancelAll].
 func (r *Runs) RetryAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
 	return r.repeatAll(ctx, options, "retry", runlane.SourceManualRetry, failedStatuses)
 }
@@ -74,7 +73,7 @@ type bulkCall struct {
 	page func(
 		ctx context.Context, f *RunFilter, limit int, after runlane.Cursor,
 	) (ids []runlane.RunID, next runlane.Cursor, err error)
-	// again: a changed run can match again, behind the cursor. Runs that changed since the first call began are left out.
+	// again: changed runs can match again, so runs that changed since the first call began are skipped.
 	again bool
 	// one changes one run and reports whether anything changed.
 	one func(ctx context.Context, c change, id runlane.RunID) (changed bool, err error)
@@ -164,7 +163,7 @@ func (rt *Runtime) pageOfRuns(
 	return ids, page.Next, nil
 }
 
-// openBulkCursor takes a bulk cursor apart: when the first call began, and the storage's cursor.
+// openBulkCursor returns when the first call began, and the storage's cursor.
 func openBulkCursor(c runlane.Cursor, scope string, now time.Time) (time.Time, runlane.Cursor, error) {
 	if c == "" {
 		return now, "", nil
@@ -181,8 +180,7 @@ func openBulkCursor(c runlane.Cursor, scope string, now time.Time) (time.Time, r
 	return time.UnixMilli(ms).UTC(), runlane.Cursor(at), nil
 }
 
-// sealBulkCursor wraps the storage's cursor for this call alone. The storage's cursor is empty at the very beginning;
-// the result never is.
+// sealBulkCursor wraps the storage's cursor for this call alone. Unlike the storage's, it is never empty.
 func sealBulkCursor(scope string, begun time.Time, at runlane.Cursor) runlane.Cursor {
 	return sealCursor(scope, fmt.Sprintf("%d %s", begun.UnixMilli(), at))
 }

@@ -116,12 +116,12 @@ func (x *execution) CallRuns(ctx context.Context, request runlane.CallRequest) (
 		return nil, err
 	}
 	if !known.Same(&c.call) {
-		return nil, c.changedError(known)
+		return nil, c.changed(known)
 	}
 	c.call = *known
 	var look time.Time
 	if !c.call.Whole() {
-		missing, ended, err := c.findMissing(ctx, begun)
+		missing, ended, err := c.missing(ctx, begun)
 		if err != nil {
 			return nil, err
 		}
@@ -135,15 +135,15 @@ func (x *execution) CallRuns(ctx context.Context, request runlane.CallRequest) (
 		answered = ended == c.call.Count
 	}
 	if c.call.Whole() || answered {
-		runs, err = c.readChildren(ctx, false)
+		runs, err = c.read(ctx, false)
 		answered = err == nil
 		return runs, err
 	}
 	return nil, x.suspendCall(&c, look)
 }
 
-// changedError describes how a call differs from the call that an earlier attempt made under its name.
-func (c *calling) changedError(known *lane.RunCall) error {
+// changed describes how a call differs from that of an earlier attempt under the same name.
+func (c *calling) changed(known *lane.RunCall) error {
 	const hint = "a call never changes: give the new call another name, and the task a Version to recognize earlier runs"
 	switch name := c.request.Name; {
 	case known.TaskID != c.call.TaskID:
@@ -159,7 +159,7 @@ func (c *calling) changedError(known *lane.RunCall) error {
 	}
 }
 
-// endCall ends a call. An answered call keeps its name; any other may be made again.
+// endCall ends a call. An answered call keeps its name; others may be made again.
 func (x *execution) endCall(name string, answered bool) {
 	if !answered {
 		x.forgo(name)
@@ -193,8 +193,8 @@ func (x *execution) suspendCall(c *calling, look time.Time) error {
 	})
 }
 
-// beginCall returns the stored call. begun reports that this attempt stored it now, so none of its children exist. Only
-// an attempt that may find a stored call reads first.
+// beginCall returns the stored call. begun: it was stored now, so it has no children. Only attempts that may find a
+// stored call read first.
 func (x *execution) beginCall(ctx context.Context, c *calling) (known *lane.RunCall, begun bool, err error) {
 	key := lane.RunKey{Environment: x.rt.environment, RunID: x.started.ID}
 	x.suspended.mu.Lock()
@@ -219,16 +219,16 @@ func (x *execution) beginCall(ctx context.Context, c *calling) (known *lane.RunC
 	return known, true, err
 }
 
-// findMissing returns the indexes of children that do not exist yet, and how many have ended. More than the call has
-// counted means that ends were reported before the call was stored, or are just being reported.
-func (c *calling) findMissing(ctx context.Context, begun bool) (places []int, ended int, err error) {
+// missing returns the indexes of missing children, and how many have ended. If the call has counted fewer, ends
+// were reported before it was stored, or are just being reported.
+func (c *calling) missing(ctx context.Context, begun bool) (places []int, ended int, err error) {
 	if begun {
 		for i := range c.calls {
 			places = append(places, i)
 		}
 		return places, 0, nil
 	}
-	runs, err := c.readChildren(ctx, true)
+	runs, err := c.read(ctx, true)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -243,9 +243,9 @@ func (c *calling) findMissing(ctx context.Context, begun bool) (places []int, en
 	return places, ended, nil
 }
 
-// readChildren reads the children in order, and ignores a run of another origin. With bare, payloads are left out and
-// missing children are nil; otherwise a missing child is an error.
-func (c *calling) readChildren(ctx context.Context, bare bool) ([]*runlane.Run, error) {
+// read reads the children in order; runs of other origin do not count. bare leaves out payloads, and returns
+// nil for missing children instead of an error.
+func (c *calling) read(ctx context.Context, bare bool) ([]*runlane.Run, error) {
 	ids := childIDs(c.parent, &c.call)
 	runs := make([]*runlane.Run, len(ids))
 	place := make(map[runlane.RunID]int, len(ids))
@@ -298,8 +298,8 @@ func (c *calling) createChildren(ctx context.Context, places []int) (existing bo
 	return existing, err
 }
 
-// checkDepth rejects a call by a run with too many callers above it: recursive calls would make runs without end. The
-// error is permanent, since another attempt would get the same.
+// checkDepth rejects a call with too many callers above it, since recursive calls would make runs without end. The
+// error is permanent: another attempt would get it too.
 func (c *calling) checkDepth() error {
 	depth := callSource(c.parent, c.request.Name).Depth
 	if depth < runlane.MaxCallDepth {
@@ -309,8 +309,7 @@ func (c *calling) checkDepth() error {
 		"is nested below %d called runs, the maximum", depth))
 }
 
-// childIDs derives the ids of a call's runs. They include the creation time of the calling run, so no id is ever reused
-// with another meaning.
+// childIDs derives the ids of a call's runs. The creation time of the calling run makes them unique for ever.
 func childIDs(parent *runlane.Run, call *lane.RunCall) []runlane.RunID {
 	ids := make([]runlane.RunID, call.Count)
 	for i := range ids {

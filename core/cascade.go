@@ -29,8 +29,8 @@ func (rt *Runtime) cascade(ctx context.Context, run *runlane.Run) (done bool, er
 	return false, rt.cancelCalled(ctx, run, read.Calls)
 }
 
-// cancelCalled cancels the runs of all calls, in parts of a hundred, several parts at once. It skips parts that this
-// process has completed before, so that repeated tries finish any number of runs.
+// cancelCalled cancels the runs of all calls, in parts of a hundred, several at once. It skips parts completed by this
+// process before, so that repeated tries finish any number of runs.
 func (rt *Runtime) cancelCalled(ctx context.Context, run *runlane.Run, calls []lane.RunCall) error {
 	asked := rt.cascades.of(run)
 	type part struct {
@@ -63,8 +63,8 @@ func (rt *Runtime) cancelCalled(ctx context.Context, run *runlane.Run, calls []l
 	return faults
 }
 
-// cancelPart cancels children that have not ended. A temporary error ends the part. A lasting error, such as a damaged
-// run, does not keep the other children from being cancelled.
+// cancelPart cancels children that have not ended. A temporary error ends the part; after a lasting one, such as a
+// damaged run, it continues with the other children.
 func (c *calling) cancelPart(ctx context.Context, ids []runlane.RunID) error {
 	if ctx.Err() != nil {
 		return cancelled(ctx, c.parent.ID)
@@ -73,7 +73,7 @@ func (c *calling) cancelPart(ctx context.Context, ids []runlane.RunID) error {
 		Environment: c.rt.environment, IDs: ids, WithoutPayload: true,
 	})
 	switch half := len(ids) / 2; {
-	case err != nil && half > 0 && isLasting(ctx, err):
+	case err != nil && half > 0 && lasts(ctx, err):
 		return errors.Join(c.cancelPart(ctx, ids[:half]), c.cancelPart(ctx, ids[half:]))
 	case err != nil:
 		return err
@@ -89,15 +89,15 @@ func (c *calling) cancelPart(ctx context.Context, ids []runlane.RunID) error {
 		if err == nil || movedOn(err) { // it has ended meanwhile
 			continue
 		}
-		if faults = errors.Join(faults, err); !isLasting(ctx, err) {
+		if faults = errors.Join(faults, err); !lasts(ctx, err) {
 			break
 		}
 	}
 	return faults
 }
 
-// isLasting reports an error that the same call would meet again.
-func isLasting(ctx context.Context, err error) bool {
+// lasts reports an error that the same call would meet again.
+func lasts(ctx context.Context, err error) bool {
 	e, known := errors.AsType[*runlane.Error](err)
 	return ctx.Err() == nil && !(known && e.Retryable)
 }
@@ -108,8 +108,7 @@ type cascades struct {
 	by map[runlane.RunID]*askedParts
 }
 
-// askedParts are the completed parts of a cascade. They stay complete: no call is made after a cancellation, and a
-// cancelled run never begins again.
+// askedParts are a cascade's completed parts. They stay complete: cancelled runs neither call nor begin again.
 type askedParts struct {
 	created time.Time
 	mu      sync.Mutex
@@ -148,11 +147,11 @@ func (a *askedParts) add(n int) {
 	a.parts[n] = true
 }
 
-// reasonCaller is the reason of the runtime's own cancellations of called runs.
+// reasonCaller is the reason of cancellations by the runtime.
 const reasonCaller = "the run that called it was cancelled"
 
-// orphaned reports that the run's caller was cancelled, and its cascade missed the run: it was made afterwards, or
-// moved here without its caller's calls.
+// orphaned reports a run missed by its cancelled caller's cascade: it was made afterwards, or moved here without its
+// caller's calls.
 func (rt *Runtime) orphaned(ctx context.Context, run *runlane.Run) (bool, error) {
 	if run.Source.Type != runlane.SourceCall {
 		return false, nil

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// catalogEvery is how often a ticking runtime reads the catalog, and the age at which it stores its records again. So
-	// the records of a ticking program are never older than twice this time.
+	// catalogEvery is how often a ticking runtime reads the catalog, and the age at which it stores its records again. A
+	// ticking program's records are never older than twice this time.
 	catalogEvery = 12 * time.Hour
 	// catalogRetry is the pause after a failed reading.
 	catalogRetry = 10 * time.Minute
 )
 
-// catalog is a runtime's share of the task definitions stored for its environment (docs/internals/design.md, Programs).
+// catalog is a runtime's share of its environment's stored task definitions (docs/internals/design.md, Programs).
 type catalog struct {
 	mu       sync.Mutex // held during a merge; other callers skip theirs
 	mergedAt time.Time  // monotonic clock
@@ -33,8 +33,8 @@ type catalog struct {
 
 func (rt *Runtime) keepsTasks() bool { return rt.storage().Capabilities().KeepsTasks }
 
-// storeTasks stores the definitions of this runtime's tasks that differ from the stored ones. It is not a stage of the
-// tick: nothing depends on it, so a failure is logged and retried later.
+// storeTasks stores this runtime's task definitions where they differ. It is not a stage of the tick: nothing depends
+// on it, so a failure is logged and retried later.
 func (rt *Runtime) storeTasks(ctx context.Context, deadline time.Time) {
 	c := &rt.catalog
 	left := deadline.Sub(rt.world.Now())
@@ -64,9 +64,8 @@ func (rt *Runtime) storeTasks(ctx context.Context, deadline time.Time) {
 	}
 }
 
-// mergeTasks stores definitions that are missing, changed or old. It leaves a definition alone that this runtime stored
-// before and now finds changed: a program that started later stored it, and the two would replace each other's for
-// ever.
+// mergeTasks stores definitions that are missing, changed or old. If one that it stored before has changed since, a
+// program that started later stored it: it stays, or the two would replace each other's for ever.
 func (rt *Runtime) mergeTasks(ctx context.Context) error {
 	c := &rt.catalog
 	stored, err := rt.storedTasks(ctx)
@@ -104,7 +103,6 @@ func (rt *Runtime) mergeTasks(ctx context.Context) error {
 	return firstError(faults...) // any of them will do
 }
 
-// storedTasks reads the whole catalog.
 func (rt *Runtime) storedTasks(ctx context.Context) (map[runlane.TaskID]lane.TaskRecord, error) {
 	stored := map[runlane.TaskID]lane.TaskRecord{}
 	q := lane.PageQuery{Environment: rt.environment, Limit: runlane.MaxPageLimit}
@@ -131,8 +129,7 @@ func taskRecord(d *runlane.Definition, seen time.Time) lane.TaskRecord {
 	return r
 }
 
-// backoffText describes a backoff. A backoff from outside this module is named by its type, because describing it would
-// require calling it.
+// backoffText describes a backoff. One from outside this module is named by its type: describing it would need a call.
 func backoffText(b runlane.Backoff) string {
 	switch b := b.(type) {
 	case nil:

@@ -15,11 +15,11 @@ const changeRounds = 5
 // Cancel asks for the end of a run, and keeps the reason with the event. A waiting run is cancelled at once. A running
 // one becomes cancellation_requested: its worker ends the handler's context with runlane.ErrCancelRequested and records
 // the handler's outcome. The worker notices at once if this runtime executes the attempt, otherwise with its next
-// heartbeat. If the worker is gone, maintenance finishes the cancellation. The returned run is as the call left it.
+// heartbeat. Maintenance finishes the cancellation if the worker is gone. The returned run is as the call left it.
 //
-// Cancelling a run again is no error and changes nothing. Errors:
+// A second Cancel changes nothing and is no error. Errors:
 //
-//   - runlane.ErrValidationFailed: the run is finished, or the options are wrong (then nothing was read).
+//   - runlane.ErrValidationFailed: the run is finished, or the options are wrong (checked before any read).
 //   - runlane.ErrRunNotFound: there is no such run.
 //   - runlane.ErrStorageConflict: the run changed during each try; call again.
 func (r *Runs) Cancel(ctx context.Context, id runlane.RunID, options *ChangeOptions) (*runlane.Run, error) {
@@ -35,7 +35,6 @@ func (r *Runs) Cancel(ctx context.Context, id runlane.RunID, options *ChangeOpti
 	return run, err
 }
 
-// change is an operator's call.
 type change struct {
 	rt     *Runtime
 	actor  runlane.Actor
@@ -125,7 +124,7 @@ func (c change) append(
 	return c.rt.storage().AppendRunEvents(ctx, &lane.AppendCommand{Transition: transition, Outbox: initial})
 }
 
-// eventMeta carries the reason of events that have no field for it.
+// eventMeta carries the reason if the event has no field for it.
 func (c change) eventMeta() map[string]string {
 	if c.reason == "" {
 		return nil

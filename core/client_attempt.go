@@ -10,9 +10,9 @@ import (
 	"github.com/runlane/runlane-go/core/internal/remote"
 )
 
-// ByToken finds the attempt of a token of [Claim], with one read. Safe for concurrent use. A lease that has only run
-// out of time still belongs to the client. Errors: runlane.ErrTokenInvalid for text that is not such a token,
-// runlane.ErrStorageConflict of the kind runlane.ConflictLeaseOwnership if the attempt is no longer the run's,
+// ByToken finds the attempt of a [Claim]'s token, with one read. An expired lease still belongs to the client until
+// another attempt has the run. Safe for concurrent use. Errors: runlane.ErrTokenInvalid if the text is not a token,
+// runlane.ErrStorageConflict of the kind runlane.ConflictLeaseOwnership if the run no longer has the attempt,
 // runlane.ErrTaskNotFound if this runtime lacks the task.
 func (rt *Runtime) ByToken(ctx context.Context, token string) (*Claim, error) {
 	if err := rt.gate.enterLate(); err != nil {
@@ -56,8 +56,8 @@ func (rt *Runtime) leasedBy(ctx context.Context, id runlane.RunID, lease string)
 	return run, nil
 }
 
-// rejoin prepares an execution with its handler elsewhere: it has no context until a call, and does not know what the
-// attempt did before.
+// rejoin prepares an execution with its handler elsewhere: without a context until a call, and without a memory of the
+// attempt.
 func (x *execution) rejoin() *execution {
 	x.remote = true
 	x.cancel = func(error) {}
@@ -114,9 +114,9 @@ func (c *Claim) Deadline() time.Time {
 	return c.Run.StartedAt.Add(limit)
 }
 
-// Heartbeat extends the lease from now by lease, 0 for runlane.DefaultLease, and at most to 5 s after Deadline. If the
-// status of Run is runlane.StatusCancellationRequested afterwards, the client should stop and release. After Deadline
-// the attempt is ended as timed out, and lost.
+// Heartbeat extends the lease from now by lease, 0 for runlane.DefaultLease, and at most to 5 s after Deadline. If Run
+// then has runlane.StatusCancellationRequested, the client should stop and release. After Deadline the attempt is ended
+// as timed out, and lost.
 func (c *Claim) Heartbeat(ctx context.Context, lease time.Duration) error {
 	o := ClaimOptions{Lease: lease}
 	if err := o.check(c.x.rt); err != nil {
@@ -136,8 +136,8 @@ func (c *Claim) Heartbeat(ctx context.Context, lease time.Duration) error {
 	})
 }
 
-// Complete ends the attempt with success. output is JSON, stored byte by byte; nil for none. If the storage cannot hold
-// it, the error is runlane.ErrValidationFailed and the attempt goes on.
+// Complete ends the attempt with success. output is JSON, stored byte by byte; nil for none. Output that the storage
+// cannot hold is runlane.ErrValidationFailed, and the attempt goes on.
 func (c *Claim) Complete(ctx context.Context, output json.RawMessage) error {
 	if output != nil {
 		checked := runlane.NewAttempt(runlane.Run{}, 1, runlane.AttemptHost{Reports: outputCheck{c.x}})
@@ -153,7 +153,6 @@ func (c *Claim) Complete(ctx context.Context, output json.RawMessage) error {
 // outputCheck rejects an output that the storage cannot hold, and stores nothing.
 type outputCheck struct{ *execution }
 
-// ReportOutput implements runlane.ReportHost.
 func (c outputCheck) ReportOutput(output json.RawMessage) error { return c.checkOutput(output) }
 
 // ClaimFailure is the reason of a failed attempt.
@@ -166,7 +165,7 @@ type ClaimFailure struct {
 	Meta map[string]string
 	// Permanent ends the run without another attempt.
 	Permanent bool
-	// After delays the next attempt, in place of the task's backoff. nil means the backoff.
+	// After delays the next attempt. nil means the task's backoff.
 	After *time.Duration
 }
 
@@ -184,8 +183,8 @@ func (c *Claim) Fail(ctx context.Context, f *ClaimFailure) error {
 }
 
 // Release ends the attempt without an outcome, at no cost to the run's retries. nil lets another client go on at once,
-// as on a shutdown; it cancels a run that was asked to stop. With a delay it follows the rules of runlane.Release;
-// breaking them is runlane.ErrValidationFailed.
+// as on a shutdown, and cancels a run that was asked to stop. A delay follows the rules of runlane.Release, or is
+// runlane.ErrValidationFailed.
 func (c *Claim) Release(ctx context.Context, r *runlane.ReleaseError) error {
 	if r == nil {
 		return c.end(ctx, verdict{kind: verdictStopped, cause: runlane.ErrShutdown})
@@ -212,15 +211,14 @@ func (c *Claim) Steps(ctx context.Context) (records []runlane.StepRecord, err er
 	return records, err
 }
 
-// Keep records the result of a step, unless the run has a record of that name: then it returns that one. It reads the
-// run's records. The rules are those of runlane.Step. If code of a higher version has gone on with the run, it suspends
-// the attempt, as in a handler.
+// Keep records the result of a step, or returns the run's record of that name, by the rules of runlane.Step. It reads
+// the run's records. If code of a higher version has continued the run, it suspends the attempt, as in a handler.
 func (c *Claim) Keep(ctx context.Context, name string, result json.RawMessage) (*runlane.StepRecord, error) {
 	return c.record(ctx, name, runlane.StepKindStep, result)
 }
 
-// Snapshot records a current value for later attempts and operators, as runlane.Attempt.Snapshot does. Otherwise it is
-// like Keep.
+// Snapshot is like Keep, and records a current value for later attempts and operators, as runlane.Attempt.Snapshot
+// does.
 func (c *Claim) Snapshot(ctx context.Context, name string, value json.RawMessage) (*runlane.StepRecord, error) {
 	return c.record(ctx, name, runlane.StepKindSnapshot, value)
 }
@@ -240,13 +238,13 @@ func (c *Claim) record(
 }
 
 // Sleep ends the attempt until d has passed since the run first slept under this name, as runlane.Attempt.Sleep does.
-// Once it has, Sleep returns nil. Before, it returns [runlane.Suspended] with the reason: claim the run again later.
+// Then it returns nil, before that an error that [runlane.Suspended] reports.
 func (c *Claim) Sleep(ctx context.Context, name string, d time.Duration) error {
 	return c.callSuspending(ctx, func(x *execution) error { return x.Sleep(ctx, name, d) })
 }
 
-// Wait looks for signals, as runlane.Signal.Wait does. Without an answer it ends the attempt with [runlane.Suspended]:
-// an answer lets the run be claimed again.
+// Wait looks for signals, as runlane.Signal.Wait does. Without an answer it ends the attempt, with an error that
+// [runlane.Suspended] reports.
 func (c *Claim) Wait(ctx context.Context, request runlane.WaitRequest) (answer runlane.WaitAnswer, err error) {
 	err = c.callSuspending(ctx, func(x *execution) error {
 		answer, err = x.Wait(ctx, request)
@@ -255,8 +253,8 @@ func (c *Claim) Wait(ctx context.Context, request runlane.WaitRequest) (answer r
 	return answer, err
 }
 
-// callSuspending makes a call that may suspend the attempt. It repeats the call if an answer came between the call's
-// read and the suspension.
+// callSuspending makes a call that may suspend the attempt, and repeats it if an answer came between read and
+// suspension.
 func (c *Claim) callSuspending(ctx context.Context, call func(x *execution) error) error {
 	for {
 		err := c.callOwned(ctx, call)
@@ -277,7 +275,7 @@ func (c *Claim) callSuspending(ctx context.Context, call func(x *execution) erro
 	}
 }
 
-// callOwned is call for writes without a condition on the lease: it reads the owner before.
+// callOwned is call for writes without a condition on the lease: it checks the owner before.
 func (c *Claim) callOwned(ctx context.Context, do func(x *execution) error) error {
 	judged := c.judged
 	return c.call(ctx, func(x *execution) error {
@@ -290,8 +288,8 @@ func (c *Claim) callOwned(ctx context.Context, do func(x *execution) error) erro
 	})
 }
 
-// Block ends the attempt until an operator resumes the run, as runlane.Block does. reason describes what to do first. A
-// reason of more than runlane.MaxPromptBytes is runlane.ErrValidationFailed, and the attempt goes on.
+// Block ends the attempt until an operator resumes the run, as runlane.Block does. reason asks for what to do first.
+// More than runlane.MaxPromptBytes is runlane.ErrValidationFailed, and the attempt goes on.
 func (c *Claim) Block(ctx context.Context, reason string) error {
 	if err := c.x.rt.suspends(); err != nil {
 		return err
@@ -303,8 +301,8 @@ func (c *Claim) Block(ctx context.Context, reason string) error {
 	return c.end(ctx, releaseVerdict(blocked))
 }
 
-// Trigger makes a run with the claimed one as its source, as runlane.Attempt.Trigger does. An attempt that loses its
-// lease between the check and the write has made the run, as a handler would. Give the run an id or a key.
+// Trigger makes a run with the claimed one as its source, as runlane.Attempt.Trigger does. It checks the lease before;
+// if the lease is lost in between, the run is still made. Give the run an id or a key.
 func (c *Claim) Trigger(
 	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions,
 ) (result *runlane.TriggerResult, err error) {
@@ -330,7 +328,7 @@ func (c *Claim) SignalNode(
 }
 
 // CallRuns makes runs below the claimed one, once, and returns them when all have ended, as runlane.Attempt.CallRuns
-// does. Until then it ends the attempt with [runlane.Suspended]: the last end lets the run be claimed again.
+// does. Before that it ends the attempt, with an error that [runlane.Suspended] reports.
 func (c *Claim) CallRuns(ctx context.Context, request runlane.CallRequest) (runs []*runlane.Run, err error) {
 	err = c.callSuspending(ctx, func(x *execution) error {
 		runs, err = x.CallRuns(ctx, request)

@@ -14,39 +14,40 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// lookAfter is the delay after which a claim without a wakeup reads the storage, once: wakeups can be lost, and a dead
-// client's are gone.
+// lookAfter is when a claim without a wakeup reads the storage, once: wakeups can be lost, and dead clients have
+// theirs.
 const lookAfter = time.Second
 
 // MaxClaimLease is the longest lease of a client. A run waits that long when its client dies.
 const MaxClaimLease = 15 * time.Minute
 
-// ClaimOptions select what a client takes. nil means the defaults.
+// ClaimOptions of [Runtime.Claim]. nil means the defaults.
 type ClaimOptions struct {
 	// Lease is how long the client keeps the run without a heartbeat, from MinLease to MaxClaimLease. 0 means
 	// runlane.DefaultLease. It never extends beyond the task's timeout.
 	Lease time.Duration
 	// Queues to receive from. nil means the queues of Tasks.
 	Queues []runlane.QueueName
-	// RunID claims this run instead of the next one, for a client that has received the run's wakeup itself. Nothing is
-	// received here, and Wait is ignored. Without an error acknowledge the wakeup, even if nothing was claimed; with one,
-	// let it be redelivered. "" means the next run.
+	// RunID claims this run instead of the next one, for a client that has received the wakeup itself: Wait is ignored.
+	// Without an error acknowledge the wakeup, even without a claim; otherwise let it be redelivered. "" means the next
+	// run.
 	RunID runlane.RunID
 	// Tasks that the client executes, out of Options.Tasks. nil means all of these. Wakeups of other tasks in the same
 	// queues are handed back for another client.
 	Tasks []runlane.TaskID
-	// Wait is how long to wait for a run. 0 means until the context ends. Less than 0, such as runlane.NoWait, takes what
-	// the storage has due now, without waiting.
+	// Wait is how long to wait for a run. 0 means until the context ends. Less than 0, such as runlane.NoWait, takes a run
+	// that the storage has due now, without waiting.
 	Wait time.Duration
 	// WorkerID names the client in leases, events and logs. "" means this runtime's.
 	WorkerID string
 }
 
-// Claim is one attempt that a client outside this process executes. Every method checks anew who owns the run: once
-// another attempt does, or the run has ended, it returns runlane.ErrStorageConflict of the kind
-// runlane.ConflictLeaseOwnership, and writes nothing. The state is in the storage and the token: a claim outlives this
-// process, and any runtime of the environment with the task can continue it ([Runtime.ByToken]). Methods of one value
-// may not be called concurrently; several values of one token may.
+// Claim is one attempt that a client outside this process executes. Every method checks who owns the run: if another
+// attempt does, or the run has ended, it writes nothing and returns runlane.ErrStorageConflict of the kind
+// runlane.ConflictLeaseOwnership. A method that waits may end the attempt with an error that [runlane.Suspended]
+// reports: the run is claimed again when the wait is over. The state is in the storage and the token: a claim outlives
+// this process, and any runtime of the environment with the task can continue it ([Runtime.ByToken]). Methods of one
+// value may not be called concurrently; several values of one token may.
 type Claim struct {
 	// Token proves the claim: its holder may end the attempt. No answer of the operator API contains it.
 	Token string
@@ -58,19 +59,19 @@ type Claim struct {
 }
 
 // Claim takes a run of Options.Tasks for a client: it waits for a wakeup of the queues, judges it as
-// [Runtime.ExecuteDelivery] does, starts the attempt and returns it. nil and no error mean that none came in time.
-// After a second it also reads the storage, once, for runs with a lost wakeup or a dead client. The attempt belongs to
-// the client until a method of the claim or the end of its lease ends it; then another claim finds the run, or a tick
-// sends a wakeup. The claim acknowledges the wakeup, since the lease replaces it.
+// [Runtime.ExecuteDelivery] does, starts the attempt and returns it. nil without an error means that none came in time.
+// After a second it also reads the storage, once, for runs with a lost wakeup or a dead client. The wakeup is
+// acknowledged, since the lease replaces it. The attempt is the client's until a method ends it, or the lease ends;
+// then another claim finds the run, or a tick sends a wakeup.
 //
 // A run claimed as ctx ends is released at once, since no one would receive it. Hooks and metrics see these attempts;
 // middleware does not.
 //
-// With ClaimOptions.RunID it judges that run alone. The error is the reason to hand the wakeup back.
+// With ClaimOptions.RunID it judges that run alone, and the error is the reason to hand the wakeup back.
 //
-// Errors: runlane.ErrConfigurationInvalid for impossible options, and for ordered queues ([ErrOrdered]), whose wakeups
-// have to be held until their attempt has ended; runlane.ErrCapabilityUnsupported if the transport delivers no wakeups
-// to this process; errors of the storage and the transport. Safe for concurrent use: each run goes to one caller.
+// Errors: runlane.ErrConfigurationInvalid for impossible options, and for ordered queues ([ErrOrdered]), which hold
+// their wakeups until the attempt has ended; runlane.ErrCapabilityUnsupported if the transport delivers no wakeups to
+// this process; errors of storage and transport. Safe for concurrent use: each run goes to one caller.
 func (rt *Runtime) Claim(ctx context.Context, options *ClaimOptions) (*Claim, error) {
 	c, err := rt.newClaiming(options)
 	if err != nil {
@@ -106,7 +107,7 @@ func (c *Claim) returnOrRelease(ctx context.Context) (*Claim, error) {
 	return nil, firstError(c.Release(c.x.ctx, nil), cancelled(ctx, c.Run.ID))
 }
 
-// claiming is one call of Claim, and the remote.Host of its search.
+// claiming is one call of Claim. It implements remote.Host for its search.
 type claiming struct {
 	rt       *Runtime
 	options  ClaimOptions
@@ -116,7 +117,6 @@ type claiming struct {
 	claim    *Claim // once the search has found it
 }
 
-// Receive implements remote.Host.
 func (c *claiming) Receive(ctx, receiving context.Context) error {
 	return c.receiver.Receive(receiving, c.options.Queues, 1, func(own context.Context, w lane.Wakeup) error {
 		return c.take(ctx, w.RunID, func(d *delivery) error {
@@ -127,7 +127,6 @@ func (c *claiming) Receive(ctx, receiving context.Context) error {
 	})
 }
 
-// Look implements remote.Host.
 func (c *claiming) Look(receiving context.Context) {
 	if pause(receiving, c.rt.world.around(lookAfter)) {
 		_ = c.take(receiving, "", func(d *delivery) error { // logged; wakeups still come
@@ -137,10 +136,8 @@ func (c *claiming) Look(receiving context.Context) {
 	}
 }
 
-// OnClose implements remote.Host.
 func (c *claiming) OnClose(f func()) (unhook func()) { return c.rt.gate.onClose(f) }
 
-// Leave implements remote.Host.
 func (c *claiming) Leave() { c.rt.gate.leave() }
 
 func (rt *Runtime) newClaiming(options *ClaimOptions) (*claiming, error) {

@@ -15,13 +15,13 @@ import (
 // ClientTask is a task without a handler here: clients, in any language, claim its runs ([Runtime.Claim]). Otherwise it
 // is like other tasks of this runtime: triggered by name, in a known queue, with a definition that ticks store.
 type ClientTask struct {
-	// Definition has the task's rules. Its Retry and Timeout apply as with a handler. runlane.NewTask makes one. Required.
+	// Definition has the task's rules; Retry and Timeout apply as with a handler. See runlane.NewTask. Required.
 	Definition *runlane.Definition
 	// Check validates the JSON payload of each call that this runtime triggers, before anything is written. Its error
 	// rejects the call: runlane.ErrValidationFailed unless it is a *runlane.Error. Its text must not quote the payload. It
 	// is called concurrently. nil accepts any payload.
 	Check func(payload json.RawMessage) error
-	// Schema is the JSON Schema behind Check, for people who write payloads: TaskState has it. It is neither evaluated nor
+	// Schema is the JSON Schema behind Check, for people who write payloads (TaskState). It is neither evaluated nor
 	// stored here. nil means none.
 	Schema json.RawMessage
 }

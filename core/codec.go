@@ -10,15 +10,15 @@ import (
 )
 
 // Encoded bodies are stored with a header: a mark, the length of the key's name, and the name. No JSON begins with the
-// mark, so a runtime recognizes such bytes even without a codec.
+// mark, so a runtime recognizes them even without a codec.
 const (
 	codedMark  = 1    // this version of the header
 	codedMarks = 0x09 // all marks, also of later versions, are below the tab: no JSON begins there
 	maxKeyName = 64
 )
 
-// codedStorage wraps the storage: core sees plain bodies, the storage encoded ones. Without a codec everything passes
-// unchanged, except that encoded bodies cannot be read.
+// codedStorage wraps the storage's methods with the codec: core has plain bodies, the storage encoded ones. Without a
+// codec everything passes unchanged, and encoded bodies cannot be read.
 type codedStorage struct {
 	lane.Storage
 
@@ -26,11 +26,9 @@ type codedStorage struct {
 	ends  *ends         // notified of committed ends; nil: none
 }
 
-// storage returns the lane's storage for every call of core, wrapped by the codec (codedStorage), and by hooks and
-// metrics, which see the commits (observe.go).
+// storage returns the lane's storage, wrapped by the codec (codedStorage), and by hooks and metrics (observe.go).
 func (rt *Runtime) storage() lane.Storage { return rt.lane.Storage }
 
-// encode wraps the storage with the codec.
 func (rt *Runtime) encode(codec runlane.Codec) {
 	coded := *rt.lane
 	rt.codec = &codedStorage{
@@ -107,8 +105,7 @@ func (s *codedStorage) encodeBody(
 	return stored, key, err
 }
 
-// decodeBody decodes a body. fault explains why this process can never open these bytes. err means that it is not known
-// whether it can.
+// decodeBody decodes a body. fault: this process can never open these bytes. err: it may succeed later.
 func (s *codedStorage) decodeBody(
 	ctx context.Context, of runlane.BodyRef, stored []byte,
 ) (plain []byte, key, fault string, err error) {
@@ -188,13 +185,11 @@ func (s *codedStorage) opened(ctx context.Context, run *runlane.Run, err error) 
 	return run, nil
 }
 
-// GetRun implements lane.Storage.
 func (s *codedStorage) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, error) {
 	run, err := s.Storage.GetRun(ctx, key)
 	return s.opened(ctx, run, err)
 }
 
-// GetRuns implements lane.Storage.
 func (s *codedStorage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Run, error) {
 	runs, err := s.Storage.GetRuns(ctx, q)
 	if err != nil || q.WithoutPayload {
@@ -208,19 +203,16 @@ func (s *codedStorage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runla
 	return runs, nil
 }
 
-// GetRunByIdempotencyKey implements lane.Storage.
 func (s *codedStorage) GetRunByIdempotencyKey(ctx context.Context, key lane.OwnerKey) (*runlane.Run, error) {
 	run, err := s.Storage.GetRunByIdempotencyKey(ctx, key)
 	return s.opened(ctx, run, err)
 }
 
-// GetRunBySingletonKey implements lane.Storage.
 func (s *codedStorage) GetRunBySingletonKey(ctx context.Context, key lane.OwnerKey) (*runlane.Run, error) {
 	run, err := s.Storage.GetRunBySingletonKey(ctx, key)
 	return s.opened(ctx, run, err)
 }
 
-// InspectRun implements lane.Storage.
 func (s *codedStorage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.Inspection, error) {
 	seen, err := s.Storage.InspectRun(ctx, q)
 	if err == nil {
@@ -232,8 +224,7 @@ func (s *codedStorage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*l
 	return seen, nil
 }
 
-// ListRunEvents implements lane.Storage. A body that cannot be opened is missing from its event; the run has the
-// reason.
+// ListRunEvents leaves out bodies that cannot be opened; the run has the reason.
 func (s *codedStorage) ListRunEvents(
 	ctx context.Context, q *lane.EventQuery,
 ) (*runlane.Page[runlane.EventRecord], error) {

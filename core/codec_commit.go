@@ -14,11 +14,11 @@ type coded struct {
 	plain   *lane.Transition // core's; never changed
 	stored  lane.Transition
 	sealed  runlane.Sealed // of the resulting run
-	changed string         // see codecSizes
+	changed string         // see codecChanged
 }
 
-// encodeTransition makes the storage's transition. A run that existed before is committed without its bodies: the
-// storage has them, and encoding them again would give other bytes.
+// encodeTransition makes the storage's transition. An existing run is committed without its bodies: the storage has
+// them, and encoding again would give other bytes.
 func (s *codedStorage) encodeTransition(ctx context.Context, t *lane.Transition) (*coded, error) {
 	if t.Projected == nil {
 		return &coded{plain: t, stored: *t}, nil // the storage rejects it
@@ -59,13 +59,13 @@ func (s *codedStorage) encodeTransition(ctx context.Context, t *lane.Transition)
 }
 
 func (c *coded) replace(i int, body runlane.EventBody, plain, stored []byte) {
-	c.changed = codecSizes(plain, stored)
+	c.changed = codecChanged(plain, stored)
 	c.stored.Events = slices.Clone(c.stored.Events)
 	c.stored.Events[i].Body = body
 }
 
-// restorePlain puts the plain bodies into the storage's commit, which is the caller's copy.
-func (c *coded) restorePlain(commit *lane.Commit) {
+// commit puts the plain bodies into the storage's commit, which is the caller's copy.
+func (c *coded) commit(commit *lane.Commit) {
 	if commit == nil {
 		return
 	}
@@ -90,7 +90,6 @@ func (c *coded) restorePlain(commit *lane.Commit) {
 	}
 }
 
-// AppendRunEvents implements lane.Storage.
 func (s *codedStorage) AppendRunEvents(ctx context.Context, command *lane.AppendCommand) (*lane.Commit, error) {
 	commit, err := s.append(ctx, command)
 	if run := command.Transition.Projected; err == nil && s.ends != nil && run.Status.Terminal() {
@@ -114,11 +113,10 @@ func (s *codedStorage) append(ctx context.Context, command *lane.AppendCommand) 
 	if err != nil {
 		return nil, withCodecSizes(err, c.changed)
 	}
-	c.restorePlain(commit)
+	c.commit(commit)
 	return commit, nil
 }
 
-// ReserveRunDispatch implements lane.Storage.
 func (s *codedStorage) ReserveRunDispatch(
 	ctx context.Context, command *lane.ReserveCommand,
 ) (*lane.Acquisition, error) {
@@ -134,7 +132,6 @@ func (s *codedStorage) ReserveRunDispatch(
 	return c.acquired(s.Storage.ReserveRunDispatch(ctx, &given))
 }
 
-// ClaimRunLease implements lane.Storage.
 func (s *codedStorage) ClaimRunLease(ctx context.Context, command *lane.ClaimCommand) (*lane.Acquisition, error) {
 	if s.codec == nil {
 		return s.Storage.ClaimRunLease(ctx, command)
@@ -150,12 +147,11 @@ func (s *codedStorage) ClaimRunLease(ctx context.Context, command *lane.ClaimCom
 
 func (c *coded) acquired(got *lane.Acquisition, err error) (*lane.Acquisition, error) {
 	if err == nil && got.Outcome == lane.Acquired {
-		c.restorePlain(got.Commit)
+		c.commit(got.Commit)
 	}
 	return got, err
 }
 
-// HeartbeatRunLease implements lane.Storage.
 func (s *codedStorage) HeartbeatRunLease(ctx context.Context, command *lane.HeartbeatCommand) (*lane.Commit, error) {
 	if s.codec == nil {
 		return s.Storage.HeartbeatRunLease(ctx, command)
@@ -166,7 +162,7 @@ func (s *codedStorage) HeartbeatRunLease(ctx context.Context, command *lane.Hear
 	}
 	commit, err := s.Storage.HeartbeatRunLease(ctx, &lane.HeartbeatCommand{Transition: c.stored})
 	if err == nil {
-		c.restorePlain(commit)
+		c.commit(commit)
 	}
 	return commit, err
 }

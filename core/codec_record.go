@@ -8,7 +8,6 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// KeepRecord implements lane.Storage.
 func (s *codedStorage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.StepRecord, error) {
 	command, changed := c, ""
 	if s.codec != nil && len(c.Record.Result) > 0 {
@@ -18,7 +17,7 @@ func (s *codedStorage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*la
 			return nil, err
 		}
 		given.Record.Result = stored
-		command, changed = &given, codecSizes(c.Record.Result, stored)
+		command, changed = &given, codecChanged(c.Record.Result, stored)
 	}
 	kept, err := s.Storage.KeepRecord(ctx, command)
 	if err != nil {
@@ -27,7 +26,6 @@ func (s *codedStorage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*la
 	return kept, s.openRecord(ctx, c.RunKey, kept)
 }
 
-// ListRecords implements lane.Storage.
 func (s *codedStorage) ListRecords(
 	ctx context.Context, q *lane.RecordQuery,
 ) (*runlane.Page[lane.StepRecord], error) {
@@ -59,12 +57,12 @@ func recordBody(key lane.RunKey, name string) runlane.BodyRef {
 	}
 }
 
-// codecSizes describes how the codec changed a size.
-func codecSizes(plain, stored []byte) string {
+// codecChanged describes how the codec changed a size.
+func codecChanged(plain, stored []byte) string {
 	return fmt.Sprintf("the codec returned %d bytes for %d", len(stored), len(plain))
 }
 
-// withCodecSizes adds to a rejection for size that the storage counted encoded bytes.
+// withCodecSizes adds to a rejection for size that encoded bytes were counted.
 func withCodecSizes(err error, changed string) error {
 	refused, ok := asError(err)
 	if !ok || refused.Code != runlane.ErrValidationFailed || changed == "" {

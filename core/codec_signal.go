@@ -7,7 +7,6 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// SendSignal implements lane.Storage.
 func (s *codedStorage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.Commit, error) {
 	if s.codec == nil {
 		return s.Storage.SendSignal(ctx, c)
@@ -18,7 +17,7 @@ func (s *codedStorage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*
 		if err != nil {
 			return nil, err
 		}
-		given.Signal.Body, changed = stored, codecSizes(c.Signal.Body, stored)
+		given.Signal.Body, changed = stored, codecChanged(c.Signal.Body, stored)
 	}
 	if c.Resume == nil {
 		_, err := s.Storage.SendSignal(ctx, &given)
@@ -33,11 +32,10 @@ func (s *codedStorage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*
 	if err != nil {
 		return nil, withCodecSizes(err, changed)
 	}
-	coded.restorePlain(commit)
+	coded.commit(commit)
 	return commit, nil
 }
 
-// TellEnd implements lane.Storage.
 func (s *codedStorage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
 	if s.codec == nil || c.Resume == nil {
 		return s.Storage.TellEnd(ctx, c)
@@ -50,12 +48,12 @@ func (s *codedStorage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.
 	given.Resume = &lane.AppendCommand{Transition: coded.stored, Outbox: c.Resume.Outbox}
 	commit, err := s.Storage.TellEnd(ctx, &given)
 	if err == nil {
-		coded.restorePlain(commit)
+		coded.commit(commit)
 	}
 	return commit, err
 }
 
-// ReadMail implements lane.Storage. A body that cannot be opened is an error, because the caller needs it.
+// ReadMail fails if a body cannot be opened: its caller needs the body.
 func (s *codedStorage) ReadMail(ctx context.Context, q *lane.MailQuery) (*lane.Mail, error) {
 	mail, err := s.Storage.ReadMail(ctx, q)
 	if err != nil || q.WithoutBodies {

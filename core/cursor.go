@@ -27,7 +27,7 @@ func sealCursor(scope, position string) runlane.Cursor {
 	return runlane.Cursor(base64.RawURLEncoding.EncodeToString(b))
 }
 
-// openCursor returns a cursor's position if it belongs to the request. option names the field in the error.
+// openCursor returns the position of a request's cursor. option names the field in the error.
 func openCursor(c runlane.Cursor, scope, option string) (position string, err error) {
 	var form cursorForm
 	b, err := base64.RawURLEncoding.DecodeString(string(c))
@@ -43,7 +43,7 @@ func openCursor(c runlane.Cursor, scope, option string) (position string, err er
 func foreignCursor(option string) error {
 	return invalidInput(
 		"use a cursor only with the request that returned it",
-		"%s is no cursor of this request",
+		"%s is not a cursor of this request",
 		option,
 	)
 }

@@ -10,7 +10,7 @@ import (
 
 // DeadLetters is the operator's view of wakeups that were given up: refused ten times, or impossible to accept. Their
 // runs wait until an operator requeues the wakeup or cancels the run. Stateless: get one with [Runtime.DeadLetters]
-// when you need it. All methods return runlane.ErrCapabilityUnsupported if the storage keeps no dead letters.
+// when you need it. Without dead letters in the storage, all methods return runlane.ErrCapabilityUnsupported.
 type DeadLetters struct{ rt *Runtime }
 
 // DeadLetters returns the view.
@@ -49,12 +49,12 @@ func (d *DeadLetters) List(ctx context.Context, options *ListOptions) (*runlane.
 	return page, nil
 }
 
-// Requeue asks, in the caller's name, for a fresh wakeup of a run with a dead-lettered one. The reason is kept in the
-// event's meta, as "runlane.reason". A run of a bounded queue waits for a slot again. If the new wakeup is refused, the
-// call succeeds and the outbox keeps it.
+// Requeue asks, in the caller's name, for a fresh wakeup of a run with a dead-lettered one. The event's meta has the
+// reason, as "runlane.reason". A run of a bounded queue waits for a slot again. If the new wakeup is refused, the
+// outbox keeps it and the call succeeds.
 //
-// A run without a dead-lettered wakeup, for example after an earlier Requeue, is runlane.ErrValidationFailed, and
-// nothing is written. An unknown run is runlane.ErrRunNotFound.
+// A run without a dead-lettered wakeup, also after a Requeue, is runlane.ErrValidationFailed, without a write. An
+// unknown run is runlane.ErrRunNotFound.
 func (d *DeadLetters) Requeue(ctx context.Context, id runlane.RunID, options *ChangeOptions) error {
 	if err := d.rt.gate.enterLate(); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (d *DeadLetters) Requeue(ctx context.Context, id runlane.RunID, options *Ch
 }
 
 // RequeueAll requeues all dead letters of matching runs, each as [DeadLetters.Requeue] does, at most Cap in one call.
-// Wakeups given up again meanwhile are left for a new sequence of calls. Otherwise it behaves as [Runs.CancelAll] does.
+// Wakeups given up again meanwhile are skipped. Otherwise it is like [Runs.CancelAll].
 func (d *DeadLetters) RequeueAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
 	if err := d.rt.checkDeadLetters(); err != nil {
 		return nil, err

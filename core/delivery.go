@@ -21,15 +21,14 @@ const (
 // records the outcome. A wakeup without effect is Ignored with the reason. Acknowledge every result, whatever the
 // handler returned.
 //
-// Hand the wakeup back on an error, for redelivery:
+// An error means that the wakeup has to be handed back, for redelivery:
 //
-//   - runlane.ErrTaskNotFound: no handler here, or it does not accept the run (runlane.Handler.Accepts). The run is not
-//     failed for that. Work without a handler was still done: a run abandoned too often is failed, without this error.
+//   - runlane.ErrTaskNotFound: no handler here, or none that accepts the run (runlane.Handler.Accepts); the run is not
+//     failed. Work without a handler was still done: a run abandoned too often is failed, without this error.
 //   - runlane.ErrPayloadUnreadable: this process lacks a codec's keys; the run is not failed.
 //   - [ErrNoTime]: too little time before the deadline.
 //   - runlane.ErrConfigurationInvalid: no such invocation has time for the task, see [Runtime.CheckInvocation]. Or the
-//     run's queue shares its binding, and is either unknown here, so that its limit is too, or missing in
-//     WorkOptions.Queues.
+//     run's queue shares its binding and is unknown here, with its limit, or missing in WorkOptions.Queues.
 //   - runlane.ErrValidationFailed: the wakeup is of another environment.
 //   - [ErrSuspect]: the run is a suspect, and other deliveries are being executed.
 //   - [ErrOwned]: the queue is ordered, and another worker owns the run.
@@ -37,13 +36,13 @@ const (
 //     The redelivery replaces a new wakeup, and keeps its place before later ones.
 //   - an error of the storage, which cannot be reached.
 //
-// An attempt cut off by the deadline before its due time is released as on a shutdown, at no cost to the run. The due
-// time is the task's timeout, or, without one, nine tenths of an invocation's time for handlers. It is known only with
-// DeliveryOptions.Began.
+// An attempt that the deadline cuts off before its due time is released as on a shutdown, at no cost to the run. The
+// due time is the task's timeout, or, without one, nine tenths of an invocation's time for handlers. It is known only
+// with DeliveryOptions.Began.
 //
 // When ctx is cancelled, the attempt ends as on a shutdown: it is released, resumes at once and costs the run nothing.
-// (A deadline of ctx is the caller's time limit: the attempt counts as timed out.) A handler that ignores its context
-// is left behind with its goroutine after a few seconds, and its run resumes when the lease would have ended.
+// A deadline of ctx is the caller's time limit: the attempt counts as timed out. A handler that ignores its context is
+// left behind with its goroutine after a few seconds, and its run resumes when the lease would have ended.
 func (rt *Runtime) ExecuteDelivery(
 	ctx context.Context, w lane.Wakeup, options *DeliveryOptions,
 ) (*DeliveryResult, error) {
@@ -76,7 +75,6 @@ type delivery struct {
 	give     func(x *execution)                 // receives the attempt instead of a handler; nil: a handler executes it
 }
 
-// apply validates the options and stores them.
 func (d *delivery) apply(options *DeliveryOptions) error {
 	if options == nil {
 		return nil
@@ -120,7 +118,7 @@ func (d *delivery) deliver(ctx context.Context) (*DeliveryResult, error) {
 				return nil, cancelled(ctx, run.ID)
 			}
 			waited = true
-			// The pause took real time: the run counts as due even if the runtime's clock stands still.
+			// The pause took real time, so the run is due even if the runtime's clock stands still.
 			j, err = d.judge(ctx, run, at.Add(j.wait), r)
 		}
 		if err != nil {
@@ -158,10 +156,10 @@ func (d *delivery) check() error {
 	return d.wakeup.RunID.Validate()
 }
 
-// ignore acknowledges a wakeup without effect. An early wakeup is sent again with the rest of its delay, or its run
-// would wait for the tick; if that fails too, the wakeup is handed back. A run that something other than time may
-// resume is not sent again unless its time is near: whatever ends the wait sends a wakeup, and a stray one would be
-// sent again for each later wait.
+// ignore acknowledges a wakeup without effect. It sends an early wakeup again with the rest of its delay, or its run
+// would wait for the tick; if that fails, the wakeup is handed back. It does not for a run that something other than
+// time may resume, unless the time is near: the end of the wait sends a wakeup, and a stray one would be sent again for
+// each later wait.
 func (d *delivery) ignore(ctx context.Context, run *runlane.Run, j judgement) (*DeliveryResult, error) {
 	again := run.Waiting.Timed() || j.wait <= clockSkew
 	if j.ignored == IgnoredNotDue && d.byWakeup && again && d.rt.canDelay(run.Queue, j.wait) {
@@ -172,8 +170,8 @@ func (d *delivery) ignore(ctx context.Context, run *runlane.Run, j judgement) (*
 	return &DeliveryResult{Run: run, Ignored: j.ignored}, nil
 }
 
-// take claims the run and executes an attempt, or fails a run with too many abandoned attempts. again reports a lost
-// race: the run has to be judged anew.
+// take claims the run and executes an attempt, or fails a run with too many abandoned attempts. After a lost race again
+// is true: judge the run anew.
 func (d *delivery) take(
 	ctx context.Context, run *runlane.Run, j judgement, r rules,
 ) (result *DeliveryResult, again bool, err error) {
@@ -226,8 +224,8 @@ func (d *delivery) take(
 	return result, false, nil
 }
 
-// clockSkew is how far the clocks of two processes may differ. A run that was due when written is due here, if the
-// writer's clock is not further ahead than this.
+// clockSkew is how far the clocks of two processes may differ. A run that was due when written is due here, unless the
+// writer's clock is further ahead than this.
 const clockSkew = 5 * time.Second
 
 // judgement is the decision about a run for a wakeup, or for a poll worker.
@@ -262,8 +260,8 @@ type judgement struct {
 //	may need more time than is left                is handed back
 //	anything else                                  leads to a claim
 //
-// An error hands the wakeup back: nothing was claimed or written, and the transport redelivers later. A polled run is
-// skipped for a while.
+// An error hands the wakeup back, without a claim or a write: the transport redelivers later. A polled run is skipped
+// for a while.
 func (d *delivery) judge(ctx context.Context, run *runlane.Run, now time.Time, r rules) (judgement, error) {
 	j := d.judgeRun(run, now)
 	if j.ignored != "" {
@@ -296,7 +294,7 @@ func (d *delivery) judge(ctx context.Context, run *runlane.Run, now time.Time, r
 	return j, nil
 }
 
-// handlersHere returns the runtime's handlers, or the claiming client's stand-ins.
+// handlersHere returns the runtime's handlers, or the stand-ins of a claiming client.
 func (d *delivery) handlersHere() map[runlane.TaskID]runlane.Handler {
 	if d.handlers != nil {
 		return d.handlers
@@ -362,16 +360,16 @@ func (d *delivery) judgeRun(run *runlane.Run, now time.Time) judgement {
 		return judgement{ignored: IgnoredLeased}
 	case !now.Before(due):
 		return judgement{at: now}
-	case isImmediate(run) && due.Sub(now) <= clockSkew:
+	case atOnce(run) && due.Sub(now) <= clockSkew:
 		return judgement{at: due}
 	default:
 		return judgement{ignored: IgnoredNotDue, wait: due.Sub(now)}
 	}
 }
 
-// isImmediate reports a run that was due when it was queued, or when a shutdown released it. It was not created for
-// later delivery, and waits for nothing.
-func isImmediate(run *runlane.Run) bool {
+// atOnce reports a run that was due when it was queued, or when a shutdown released it: neither created for later
+// nor waiting.
+func atOnce(run *runlane.Run) bool {
 	now := run.Status == runlane.StatusQueued || run.Status == runlane.StatusReleased
 	return now && !run.RunAt.After(run.UpdatedAt)
 }

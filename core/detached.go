@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// afterCommitTime bounds each call after a commit, which must neither fail nor delay its caller for long.
+// afterCommitTime bounds each call after a commit, which may neither fail nor delay its caller for long.
 const afterCommitTime = 5 * time.Second
 
-// detachedContext is context.WithTimeout(context.WithoutCancel(parent), limit) with a lazy timer, made by Done: every
+// detachedContext is context.WithTimeout(context.WithoutCancel(parent), limit) with a timer made only by Done: every
 // run needs several, and adapters in memory never call Done. Begin it with start and end it with stop.
 type detachedContext struct {
 	parent   context.Context // this is a context
@@ -21,7 +21,7 @@ type detachedContext struct {
 	stopped bool
 }
 
-// start is called once, before anything else.
+// start comes first, once.
 func (c *detachedContext) start(parent context.Context, limit time.Duration) *detachedContext {
 	c.parent, c.deadline = parent, time.Now().Add(limit)
 	return c
@@ -32,7 +32,7 @@ func afterCommit(ctx context.Context) *detachedContext {
 	return new(detachedContext).start(ctx, afterCommitTime)
 }
 
-// context returns the real context with a timer.
+// context makes the timer.
 func (c *detachedContext) context() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,13 +54,10 @@ func (c *detachedContext) stop() {
 	}
 }
 
-// Deadline needs no timer.
 func (c *detachedContext) Deadline() (time.Time, bool) { return c.deadline, true }
 
-// Done makes the timer.
 func (c *detachedContext) Done() <-chan struct{} { return c.context().Done() }
 
-// Err needs no timer.
 func (c *detachedContext) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,5 +73,5 @@ func (c *detachedContext) Err() error {
 	}
 }
 
-// Value makes the real context: only code that also calls Done calls it.
+// Value makes the timer: only code that also calls Done calls it.
 func (c *detachedContext) Value(key any) any { return c.context().Value(key) }

@@ -5,8 +5,8 @@
 // process. [Runtime.ExecuteDelivery] executes one wakeup received elsewhere. [Runtime.Tick] is maintenance.
 //
 // To follow one run through the code, read these files in order: trigger, plan, publish, delivery, attempt, outcome;
-// for waits, suspend, tell and resume. The reducer is in internal/reducer. Schedules, flows, the moving of environments
-// and the claims of clients have packages next to it. AGENTS.md names the files of storage and transport in between.
+// for waits, suspend, tell and resume. The reducer is in internal/reducer, next to packages for schedules, flows,
+// moving environments and clients' claims. AGENTS.md names the files of storage and transport in between.
 package core
 
 import _ "time/tzdata" // cron schedules need zones wherever a program runs; the system's data come first

@@ -14,8 +14,8 @@ const (
 	waitLast  = 5 * time.Second
 )
 
-// ends wakes this process's waiters when it ends a run or a flow itself. The zero value is ready; safe for concurrent
-// use.
+// ends wakes those in this process who wait for the end of a run or flow, if this process ends it. The zero value is
+// ready; safe for concurrent use.
 type ends struct {
 	mu      sync.Mutex
 	waiting map[endOf]*endWait
@@ -62,8 +62,8 @@ func (e *ends) notify(of endOf) {
 	}
 }
 
-// await polls over until it reports true: at growing intervals, because another process may end the run, and at once
-// when this process does.
+// await polls over until it is true: at growing intervals, since another process may end the run, and at once when this
+// one does.
 func (rt *Runtime) await(ctx context.Context, of endOf, over func() (bool, error)) error {
 	ended, stop := rt.ends.wait(of)
 	defer stop()

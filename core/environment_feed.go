@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -22,7 +23,7 @@ type FeedOptions struct {
 type FeedRecord struct {
 	runlane.EventRecord
 
-	// Cursor resumes behind this event, see FeedOptions.After.
+	// Cursor resumes behind this event.
 	Cursor runlane.Cursor
 }
 
@@ -32,8 +33,8 @@ const (
 	feedLast = 500 * time.Millisecond
 )
 
-// FeedStart returns the cursor of now: with it, [Runs.Feed] yields every event committed after this call. The first
-// call of all begins the storage's feed. Errors are those of Feed.
+// FeedStart returns the cursor of now: [Runs.Feed] with it yields every event committed after this call. The very first
+// call begins the storage's feed. Errors as with Feed.
 func (r *Runs) FeedStart(ctx context.Context) (runlane.Cursor, error) {
 	w := feedWalk{rt: r.rt}
 	if err := w.open(); err != nil {
@@ -49,14 +50,14 @@ func (r *Runs) FeedStart(ctx context.Context) (runlane.Cursor, error) {
 
 func feedScope(environment runlane.Environment) string { return "feed " + environment.Name() }
 
-// feedCursor is the place behind an event: the position of its commit, and its sequence, 0 for the whole commit.
+// feedCursor is the place behind an event, or with sequence 0 behind its commit.
 func (rt *Runtime) feedCursor(position lane.FeedPosition, sequence int64) runlane.Cursor {
 	return sealCursor(feedScope(rt.environment), fmt.Sprintf("%d.%d.%d", position.Number, position.Tag, sequence))
 }
 
-// Feed walks the events of all runs of the environment in commit order: it misses none and repeats none. Events of runs
-// pruned meanwhile are left out. With Follow it waits for more: it polls after 10 ms, then at growing intervals up to
-// half a second.
+// Feed walks the events of all runs of the environment in commit order, without gaps or repetitions. Events of runs
+// pruned meanwhile are left out. With Follow it polls for more, after 10 ms, then at growing intervals up to half a
+// second.
 //
 // A feed keeps at least the latest 100,000 commits. An error is the last thing it yields:
 //
@@ -65,7 +66,7 @@ func (rt *Runtime) feedCursor(position lane.FeedPosition, sequence int64) runlan
 //   - runlane.ErrOperationCancelled: ctx ended.
 //   - runlane.ErrConfigurationInvalid: the runtime was closed meanwhile.
 //
-// The cursor of the last record resumes after a break, and after any error but the first two.
+// The last record's cursor resumes after a break, and after any error but the first two.
 func (r *Runs) Feed(ctx context.Context, options *FeedOptions) iter.Seq2[FeedRecord, error] {
 	if options == nil {
 		options = &FeedOptions{}
@@ -78,7 +79,7 @@ func (r *Runs) Feed(ctx context.Context, options *FeedOptions) iter.Seq2[FeedRec
 	}
 }
 
-// feedWalk is one walk along a feed.
+// feedWalk is one call of Feed.
 type feedWalk struct {
 	rt      *Runtime
 	options FeedOptions
@@ -91,7 +92,7 @@ type feedWalk struct {
 	stopped bool // the caller wants no more
 }
 
-// open enters the gate and checks that there is a feed. Without an error the caller leaves the gate.
+// open enters the gate and checks for a feed. Without an error the caller leaves the gate.
 func (w *feedWalk) open() error {
 	if err := w.rt.gate.enterLate(); err != nil {
 		return err
@@ -142,7 +143,6 @@ func (w *feedWalk) walk(ctx context.Context) error {
 	}
 }
 
-// begin reads the cursor.
 func (w *feedWalk) begin(ctx context.Context) (err error) {
 	if w.options.After == "" {
 		w.after, err = w.rt.storage().BeginFeed(ctx)
@@ -162,7 +162,6 @@ func (w *feedWalk) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// read yields the events behind the position.
 func (w *feedWalk) read(ctx context.Context) (found bool, err error) {
 	for {
 		page, err := w.rt.storage().ReadFeed(ctx, &lane.FeedQuery{
@@ -197,18 +196,13 @@ func (w *feedWalk) read(ctx context.Context) (found bool, err error) {
 
 // alive returns the creation times of the runs that still exist.
 func (w *feedWalk) alive(ctx context.Context, items []lane.FeedItem) (map[runlane.RunID]time.Time, error) {
-	alive := map[runlane.RunID]time.Time{}
 	var ids []runlane.RunID
 	for i := range items {
-		if _, known := alive[items[i].RunID]; !known {
-			alive[items[i].RunID] = time.Time{}
-			ids = append(ids, items[i].RunID)
-		}
+		ids = append(ids, items[i].RunID)
 	}
-	clear(alive)
-	for len(ids) > 0 {
-		some := ids[:min(len(ids), runlane.MaxPageLimit)]
-		ids = ids[len(some):]
+	slices.Sort(ids)
+	alive := map[runlane.RunID]time.Time{}
+	for some := range slices.Chunk(slices.Compact(ids), runlane.MaxPageLimit) {
 		runs, err := w.rt.storage().GetRuns(ctx, &lane.RunsQuery{
 			Environment: w.rt.environment, IDs: some, WithoutPayload: true,
 		})
@@ -222,7 +216,7 @@ func (w *feedWalk) alive(ctx context.Context, items []lane.FeedItem) (map[runlan
 	return alive, nil
 }
 
-// commit yields the remaining events of one commit. It reads backwards, since they are near the end of the history.
+// commit yields the remaining events of one commit. It reads backwards: they are near the end of the history.
 func (w *feedWalk) commit(ctx context.Context, item *lane.FeedItem) error {
 	first := item.First
 	if item.Position == w.partly {

@@ -13,13 +13,13 @@ import (
 )
 
 // ErrNoTime: too little time was left before the deadline, to begin or for an attempt that was released. Hand the
-// wakeup back. If earlier wakeups used the time, another process may take it at once; otherwise delay it, or it uses up
-// its receives in a moment. It is in the chain of an error of [Runtime.ExecuteDelivery].
+// wakeup back. If earlier wakeups used the time, another process may take it at once; otherwise delay it, or it soon
+// uses up its receives.
 var ErrNoTime = errors.New("runlane: too little time left")
 
-// ErrSuspect: the run's last attempt ended without an outcome, and such a run is not executed beside others (see
-// [DeliveryOptions]). Nothing was claimed. Execute it alone, without DeliveryOptions.Beside, or hand the wakeup back
-// with a delay. It is in the chain of an error of [Runtime.ExecuteDelivery].
+// ErrSuspect: the run's last attempt ended without an outcome, so it is executed alone (see [DeliveryOptions]). It was
+// not claimed. Execute it when no other delivery is in progress, without DeliveryOptions.Beside, or hand the wakeup
+// back with a delay.
 var ErrSuspect = errors.New("runlane: the run's last attempt was abandoned")
 
 func invalidOption(hint, format string, args ...any) error {
@@ -40,10 +40,9 @@ func taskNotFound(task runlane.TaskID, run runlane.RunID) error {
 	}
 }
 
-// cancelled is the error for a caller whose context has ended.
 func cancelled(ctx context.Context, run runlane.RunID) error { return fail.Cancelled(ctx, run) }
 
-// joinMessages lists faults on one line, without their codes.
+// joinMessages lists faults on one line, without codes.
 func joinMessages(faults []error) string {
 	return strings.Join(joinTexts(faults, func(e *runlane.Error) string { return e.Message }), "; ")
 }
@@ -59,7 +58,7 @@ func joinTexts(faults []error, text func(*runlane.Error) string) (texts []string
 	return texts
 }
 
-// describe lists the faults and their fixes. Several are numbered, to match each fault with its hint.
+// describe lists faults and fixes, numbered if there are several.
 func describe(faults []error) (messages, hints string) {
 	wrong := joinTexts(faults, func(e *runlane.Error) string { return e.Message })
 	var fixes []string
@@ -95,10 +94,8 @@ func flatten(faults []error) []error {
 	return flat
 }
 
-// isConflict reports a lost race of the kind.
 func isConflict(err error, kind runlane.ConflictKind) bool { return fail.IsConflict(err, kind) }
 
-// isNotFound reports a run that does not exist.
 func isNotFound(err error) bool { return fail.IsNotFound(err) }
 
 func hintOf(err error) string { return fail.Hint(err) }
@@ -107,7 +104,6 @@ func firstError(errs ...error) error { return fail.First(errs...) }
 
 func messageOf(err error) string { return fail.Message(err) }
 
-// namedOption adds the option's name to an error.
 func namedOption(option string, err error) error {
 	return &runlane.Error{
 		Code:    runlane.ErrValidationFailed,
@@ -119,10 +115,10 @@ func namedOption(option string, err error) error {
 
 func asError(err error) (*runlane.Error, bool) { return fail.As(err) }
 
-// movedOn reports that the run is no longer in the listed state: it ended, or is gone.
+// movedOn reports that the run has left the listed state: it ended, or is gone.
 func movedOn(err error) bool {
 	return isNotFound(err) || errors.Is(err, errMovedOn)
 }
 
-// errMovedOn is the cause of a rejection by the run's state, as opposed to the caller's arguments.
+// errMovedOn: the call was rejected for the run's state, rather than for its arguments.
 var errMovedOn = errors.New("the run is in another state")

@@ -15,13 +15,12 @@ type EventOptions struct {
 	After runlane.Cursor
 	// Descending lists the newest event first; After then resumes towards older ones.
 	Descending bool
-	// Follow waits for more events at the end of the history, until the run is terminal or the context ends. Not with
-	// Descending.
+	// Follow waits at the end for more events, until the run is terminal or the context ends. Not with Descending.
 	Follow bool
 }
 
-// EventCursor is the place of an event in its run's history, in both directions. Store it with your result of the
-// event: [Runs.Events] continues behind it. With another run it is runlane.ErrValidationFailed.
+// EventCursor is an event's place in its run's history, in both directions. Store it with your result of the event:
+// [Runs.Events] continues behind it. With another run it is runlane.ErrValidationFailed.
 func EventCursor(record *runlane.EventRecord) runlane.Cursor {
 	return sealCursor(eventScope(record.Environment, record.RunID), strconv.FormatInt(record.Sequence, 10))
 }
@@ -30,8 +29,8 @@ func eventScope(environment runlane.Environment, id runlane.RunID) string {
 	return "events " + environment.Name() + " " + string(id)
 }
 
-// Events walks the history of one run, page by page. With Follow it then waits for more: it polls the run after 10 ms,
-// then at growing intervals up to 5 s, and ends behind the event that ends the run.
+// Events walks the history of one run, page by page. With Follow it then polls the run for more, after 10 ms, then at
+// growing intervals up to 5 s, and ends behind the event that ends the run.
 //
 // An error is the last thing it yields:
 //
@@ -40,7 +39,7 @@ func eventScope(environment runlane.Environment, id runlane.RunID) string {
 //   - runlane.ErrOperationCancelled: ctx ended while it followed.
 //   - runlane.ErrConfigurationInvalid: the runtime was closed meanwhile.
 //
-// The cursor of the last event resumes after an error or a break: no event is missed or repeated.
+// The last event's cursor resumes after an error or a break, without gaps or repetitions.
 func (r *Runs) Events(
 	ctx context.Context, id runlane.RunID, options *EventOptions,
 ) iter.Seq2[runlane.EventRecord, error] {
@@ -55,7 +54,7 @@ func (r *Runs) Events(
 	}
 }
 
-// feed is one walk along a history.
+// feed is one call of Events.
 type feed struct {
 	rt      *Runtime
 	id      runlane.RunID
@@ -126,8 +125,7 @@ func (f *feed) check() error {
 	return nil
 }
 
-// read yields the events behind the position. It keeps the storage's cursor of the last page, so that the next read
-// costs one page instead of the history.
+// read keeps the storage's cursor of the last page, so that the next read costs one page instead of the history.
 func (f *feed) read(ctx context.Context) error {
 	q := lane.EventQuery{
 		PageQuery: lane.PageQuery{Environment: f.rt.environment, Limit: runlane.MaxPageLimit}, RunID: f.id,
@@ -162,7 +160,7 @@ func (f *feed) read(ctx context.Context) error {
 	}
 }
 
-// isBehind reports an event that was not yielded yet, in the direction of the walk.
+// isBehind reports an event that is still to be yielded.
 func (f *feed) isBehind(sequence int64) bool {
 	if f.options.Descending {
 		return f.after == 0 || sequence < f.after

@@ -10,8 +10,8 @@ import (
 // sweepInterval is how often a set checks for due heartbeats.
 const sweepInterval = time.Second
 
-// executionSet holds attempts in progress, to end them together and to renew their leases. One timer serves all of
-// them, and runs only while there are attempts, so short attempts cost no timer.
+// executionSet holds attempts in progress, to end them together and to renew their leases, with one timer for all. The
+// timer runs only while there are attempts, so short attempts cost none.
 type executionSet struct {
 	mu    sync.Mutex
 	all   map[*execution]struct{}
@@ -20,7 +20,6 @@ type executionSet struct {
 	armed bool
 }
 
-// add adds an attempt, with the delay until its first heartbeat.
 func (s *executionSet) add(x *execution, firstBeat time.Duration) {
 	s.mu.Lock()
 	if s.all == nil {
@@ -43,7 +42,7 @@ func (s *executionSet) add(x *execution, firstBeat time.Duration) {
 	}
 }
 
-// localAttempts finds this runtime's attempts by lease token, for cancellations that are requested here.
+// localAttempts finds this runtime's attempts by lease token, for cancellations requested here.
 type localAttempts struct {
 	mu      sync.Mutex
 	byToken map[string]*execution // nil: the claim is in progress; cancelledEarly: also, and the run was cancelled
@@ -51,7 +50,7 @@ type localAttempts struct {
 
 var cancelledEarly = new(execution)
 
-// expect announces a claim, because the run may be cancelled before the claim is answered. Pair it with forget.
+// expect announces a claim: the run may be cancelled before the claim is answered. Pair it with forget.
 func (l *localAttempts) expect(token string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,8 +76,8 @@ func (l *localAttempts) forget(token string) {
 	delete(l.byToken, token)
 }
 
-// cancel ends the context of the attempt with this lease, if it is executed here. The request is stored already: the
-// commit of the outcome finds it like any other commit in between.
+// cancel ends the context of the attempt with this lease, if it is here. The request is stored already: the commit of
+// the outcome finds it like any other commit in between.
 func (l *localAttempts) cancel(token string) {
 	l.mu.Lock()
 	x, here := l.byToken[token]
@@ -97,7 +96,7 @@ func (s *executionSet) remove(x *execution) {
 	s.mu.Unlock()
 }
 
-// sweep starts due heartbeats. It runs in the timer's goroutine; each heartbeat has its own, which ends with it.
+// sweep starts due heartbeats, each in a goroutine that ends with it. It runs in the timer's goroutine.
 func (s *executionSet) sweep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +113,6 @@ func (s *executionSet) sweep() {
 	}
 }
 
-// beatLater schedules the next heartbeat.
 func (s *executionSet) beatLater(x *execution, d time.Duration) {
 	s.mu.Lock()
 	x.beatAt = time.Now().Add(d)

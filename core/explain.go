@@ -9,11 +9,11 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Explanation is why a run is where it is. It has exactly one wait; fields of other waits are zero.
+// Explanation is why a run is where it is. Fields that do not apply to its wait are zero.
 type Explanation struct {
 	RunID  runlane.RunID  `json:"runId"`
 	Status runlane.Status `json:"status"`
-	// Wait is the reason for waiting.
+	// Wait is the reason.
 	Wait Wait `json:"wait"`
 	// Until is when the wait ends by itself, or when maintenance next checks the run. Zero for WaitNone, WaitOperator and
 	// WaitQueue, for a WaitWakeup that this storage cannot find again, and for suspended runs without a time limit.
@@ -27,7 +27,7 @@ type Explanation struct {
 	// Failure depends on the wait: why publishing failed for WaitPublish and WaitOperator, the failure before a WaitTime,
 	// the final failure of a finished run.
 	Failure runlane.Failure `json:"failure,omitzero"`
-	// Next explains to people what happens next, and what they can do.
+	// Next explains what happens next, and what people can do.
 	Next string `json:"next"`
 }
 
@@ -77,11 +77,11 @@ func Waits() []Wait {
 }
 
 // Explain explains why a run is where it is: its wait, until when, and what happens next. It reads the run itself
-// rather than lists, and always has an explanation. The run may move on in the meantime. An unknown run is
+// rather than lists, and always has an explanation, though the run may move on meanwhile. An unknown run is
 // runlane.ErrRunNotFound.
 //
-// Explain uses the queues of [Queues.InUse]: those known to this runtime (Options.Queues), and those of tasks stored by
-// other programs' ticks. A run of any other queue has WaitQueue.
+// Explain uses the queues of [Queues.InUse]: those known here (Options.Queues), and those of tasks stored by other
+// programs' ticks. A run of any other queue has WaitQueue.
 func (r *Runs) Explain(ctx context.Context, id runlane.RunID) (*Explanation, error) {
 	if err := r.rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ type slotHeld struct {
 	until time.Time // end of the lease, which may be extended, or of the reservation
 }
 
-// inspect reads the situation of a run. A bounded queue costs a second read, because slots are read by queue.
+// inspect reads the situation of a run, twice in a bounded queue: slots are read by queue.
 func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, error) {
 	q := lane.InspectQuery{RunKey: lane.RunKey{Environment: rt.environment, RunID: id}}
 	seen, err := rt.storage().InspectRun(ctx, &q)
@@ -167,7 +167,7 @@ func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, e
 	return s, err
 }
 
-// slotsHeld leaves out expired reservations: they no longer count, even before their slots are freed.
+// slotsHeld leaves out expired reservations: they do not count, even before their slots are freed.
 func (rt *Runtime) slotsHeld(ctx context.Context, seen *lane.Inspection, now time.Time) ([]slotHeld, error) {
 	if len(seen.Holders) == 0 {
 		return nil, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// executor describes who could execute a waiting run. The zero value has nothing to report.
+// executor describes who could execute a waiting run. The zero value has no remark.
 type executor struct {
 	missing    bool          // no known program has a handler
 	elsewhere  bool          // no known task belongs to the run's queue
@@ -24,7 +24,7 @@ type executor struct {
 }
 
 // executorOf finds a handler for an active run without a worker, and a task of its queue: here, else among the tasks
-// stored by ticks. Facts that cannot be read stay unknown, and the run is explained without them.
+// stored by ticks. Facts that cannot be read stay unknown.
 func (rt *Runtime) executorOf(ctx context.Context, run *runlane.Run) (x executor) {
 	if !run.Status.Active() || run.Lease.Token != "" {
 		return executor{}
@@ -59,7 +59,7 @@ func (rt *Runtime) executorOf(ctx context.Context, run *runlane.Run) (x executor
 	return x
 }
 
-// metVersion returns the highest task version that has continued the run. Only a released run can have one.
+// metVersion returns the highest task version that continued the run. Only released runs have one.
 func (rt *Runtime) metVersion(ctx context.Context, run *runlane.Run) int {
 	if run.Counters.Releases == 0 || !rt.storage().Capabilities().SuspendsRuns {
 		return 0
@@ -81,13 +81,13 @@ func (rt *Runtime) metVersion(ctx context.Context, run *runlane.Run) int {
 	return met
 }
 
-// versionText explains a run that only a newer version of its task may continue.
+// versionText explains that only a newer version of the task may continue the run.
 func (x executor) versionText() string {
 	if x.met == 0 || x.own >= x.met {
 		return ""
 	}
 	text := fmt.Sprintf(
-		" Version %d of its task has gone on with it, and only that one or a later one does now:",
+		" Version %d of its task has continued it, so only that version or a later one may:",
 		x.met,
 	)
 	if x.own < 0 {
@@ -108,15 +108,15 @@ func (x executor) text(run *runlane.Run) string {
 		return held
 	case x.elsewhere:
 		return fmt.Sprintf(
-			" No task that is known belongs to its queue %q. A worker receives from the queues of its handlers "+
+			" No known task belongs to its queue %q. A worker receives from the queues of its handlers "+
 				"or of WorkOptions.Queues, a function from the queues mapped to it: check that one does, or cancel "+
 				"the run.",
 			run.Queue,
 		)
 	case x.invocation > 0 && x.timeout > LongestTimeout(x.invocation):
 		return fmt.Sprintf(
-			" Its task has a timeout of %s, and the functions that its queue is made for take %s, of which a handler "+
-				"has %s: none of them ever executes it. Shorten the timeout, lengthen the functions' "+
+			" Its task has a timeout of %s, and the functions of its queue run for %s, with %s for a handler: none of "+
+				"them can execute it. Shorten the timeout, lengthen the functions' "+
 				"(BridgeTimeout, or the added function's parameter), or execute it in a long-lived worker.",
 			runlane.FormatDuration(x.timeout),
 			runlane.FormatDuration(x.invocation),
@@ -127,8 +127,7 @@ func (x executor) text(run *runlane.Run) string {
 	}
 }
 
-// invocationReader is an optional ability of the transport, to compare tasks with the invocations of a queue's
-// functions.
+// invocationReader is a transport's optional knowledge of its functions.
 type invocationReader interface {
 	// InvocationTime is the longest invocation for a queue's wakeups, 0 if not known.
 	InvocationTime(ctx context.Context, queue runlane.QueueName) (time.Duration, error)

@@ -43,7 +43,7 @@ func TestExplain_TimeoutBeyondTheQueuesFunctions_IsSaidWithBothNumbers(t *testin
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"a timeout of 2m", "take 1m", "a handler has 56s"} {
+		for _, want := range []string{"a timeout of 2m", "run for 1m", "56s for a handler"} {
 			if strings.Contains(e.Next, want) != says {
 				t.Errorf("with %s it says %q", timeout, e.Next)
 			}

@@ -9,7 +9,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// explain explains a situation, without I/O or a clock. The order of its questions matters. Every state has an answer.
+// explain explains a situation, without I/O or a clock. Only the order of its questions matters. Every state has an
+// answer.
 func (s *situation) explain() *Explanation {
 	e := &Explanation{RunID: s.run.ID, Status: s.run.Status}
 	switch status := s.run.Status; {
@@ -20,7 +21,7 @@ func (s *situation) explain() *Explanation {
 	case status.Waiting(), status == runlane.StatusQueued:
 		s.unowned(e)
 	default:
-		e.set(
+		e.says(
 			WaitOperator,
 			time.Time{},
 			fmt.Sprintf("Its status %q was written by a newer version. Use that version to look at it.",
@@ -38,7 +39,7 @@ func (s *situation) unreadable(e *Explanation) {
 	}
 }
 
-// inTurn adds the harmless reason: in an ordered queue a wakeup waits for earlier ones of its group.
+// inTurn adds the harmless reason: an ordered queue delivers a group's wakeups one after the other.
 func (s *situation) inTurn(e *Explanation) {
 	if s.ordered && e.Wait == WaitWakeup && s.run.ConcurrencyKey != "" {
 		e.Next += " Its queue is ordered: it has its turn when the runs of its concurrency key whose wakeups were " +
@@ -46,11 +47,11 @@ func (s *situation) inTurn(e *Explanation) {
 	}
 }
 
-func (e *Explanation) set(wait Wait, until time.Time, next string) {
+func (e *Explanation) says(wait Wait, until time.Time, next string) {
 	e.Wait, e.Until, e.Next = wait, until, next
 }
 
-// nextTick is the latest time of the next maintenance, if a process ticks.
+// nextTick is when maintenance runs at the latest, if a process ticks.
 func (s *situation) nextTick() time.Time { return s.now.Add(tickEvery) }
 
 // upcoming is at if it lies ahead, else the next tick.
@@ -68,7 +69,7 @@ func (s *situation) finished(e *Explanation) {
 		next = "It failed for good and never changes again. Retry makes a new run of it; Attempts shows what each " +
 			"attempt ended with."
 	}
-	e.set(WaitNone, time.Time{}, next)
+	e.says(WaitNone, time.Time{}, next)
 }
 
 // owned explains a run with a lease, live or expired.
@@ -80,30 +81,30 @@ func (s *situation) owned(e *Explanation) {
 	}
 	switch {
 	case over && cancelling:
-		e.set(
+		e.says(
 			WaitTick,
 			s.nextTick(),
 			"Its worker is gone and left it running. The next tick cancels it; if that does not happen, no process "+
 				"ticks.",
 		)
 	case cancelling:
-		e.set(WaitCancellation, lease.ExpiresAt,
+		e.says(WaitCancellation, lease.ExpiresAt,
 			"Its worker was asked to stop and decides how it ends. If the worker dies, its lease ends then and a "+
 				"tick cancels the run. A handler that ignores its context keeps the lease for as long as it likes: "+
 				"stop that worker.")
 	case !over:
-		e.set(WaitLease, lease.ExpiresAt,
+		e.says(WaitLease, lease.ExpiresAt,
 			"A worker executes it. A long-lived worker extends the lease; if it dies, the lease ends then and "+
 				"another worker takes over. Cancel asks it to stop.")
 	case s.doomed():
-		e.set(WaitTick, s.nextTick(), fmt.Sprintf(
+		e.says(WaitTick, s.nextTick(), fmt.Sprintf(
 			"Its worker is gone, and %d attempts in a row ended without an outcome. The next tick, or a worker, "+
 				"fails it with %s.",
 			s.abandoned, runlane.ErrLeaseExpired))
 	case !s.known:
 		s.inUnknownQueue(e, "Its worker is gone.")
 	default:
-		e.set(
+		e.says(
 			WaitTick,
 			s.nextTick(),
 			"Its worker is gone. The next tick asks another worker to take over; if that does not happen, no process "+
@@ -112,13 +113,13 @@ func (s *situation) owned(e *Explanation) {
 	}
 }
 
-// doomed reports that the run will be failed instead of executed, after too many abandoned attempts.
+// doomed reports a run that will be failed instead of executed, after too many abandoned attempts.
 func (s *situation) doomed() bool {
 	return s.maxAbandoned > 0 && s.abandoned >= s.maxAbandoned && s.run.Status == runlane.StatusRunning &&
 		s.run.Lease.Expired(s.now)
 }
 
-// suspected adds the rules for a run that may have killed its worker.
+// suspected adds a remark on a run that may have killed its worker.
 func (s *situation) suspected(e *Explanation) {
 	if s.abandoned == 0 || s.doomed() || s.run.Status == runlane.StatusCancellationRequested || e.Wait == WaitLease {
 		return
@@ -134,11 +135,11 @@ func (s *situation) suspected(e *Explanation) {
 	e.Next += fmt.Sprintf(" %s: it is executed apart from others, which may take a little longer.%s", attempts, bound)
 }
 
-// unowned explains a run that waits for a worker, or for the time to ask for one.
+// unowned explains a run without a worker.
 func (s *situation) unowned(e *Explanation) {
 	if s.delivery != nil && s.delivery.Status == lane.OutboxDeadLettered {
 		e.Failure = s.delivery.Failure
-		e.set(
+		e.says(
 			WaitOperator,
 			time.Time{},
 			fmt.Sprintf(
@@ -149,7 +150,7 @@ func (s *situation) unowned(e *Explanation) {
 		)
 		return
 	}
-	// A queued run is due, even if its writer's clock was ahead, unless it was created without a delivery, for later.
+	// A queued run is due even if its writer's clock was ahead, unless it was created for later, without a delivery.
 	early := s.run.RunAt.After(s.now) && (s.run.Status != runlane.StatusQueued || s.delivery == nil)
 	switch {
 	case early:
@@ -165,7 +166,7 @@ func (s *situation) unowned(e *Explanation) {
 	case !s.known:
 		s.inUnknownQueue(e, "It is due.")
 	default:
-		e.set(
+		e.says(
 			WaitTick,
 			s.nextTick(),
 			"It is due. A wakeup that was sent ahead, or the next tick, brings it to a worker; if neither does, no "+
@@ -205,16 +206,16 @@ func (s *situation) suspended(e *Explanation) {
 	switch {
 	case w.Has(runlane.WaitingEnds):
 		const after = "It goes after %d other runs of its flow: the last of their ends resumes or cancels it."
-		e.set(WaitRuns, w.Until, fmt.Sprintf(after+" Cancel ends it.", w.Need))
+		e.says(WaitRuns, w.Until, fmt.Sprintf(after+" Cancel ends it.", w.Need))
 	case w.Has(runlane.WaitingBlocked):
-		e.set(WaitBlocked, w.Until, fmt.Sprintf(
+		e.says(WaitBlocked, w.Until, fmt.Sprintf(
 			"Its handler asked for an operator: %s. Resume calls the handler again. Cancel ends it.", w.Prompt))
 	case w.Has(runlane.WaitingInput):
-		e.set(WaitInput, w.Until, "A person has to answer: send the signal"+names+"."+asked+limit+ends)
+		e.says(WaitInput, w.Until, "A person has to answer: send the signal"+names+"."+asked+limit+ends)
 	case w.Has(runlane.WaitingSignal), w.Has(runlane.WaitingAnything):
-		e.set(WaitSignal, w.Until, "It waits for the signal"+names+"."+limit+ends)
+		e.says(WaitSignal, w.Until, "It waits for the signal"+names+"."+limit+ends)
 	default:
-		e.set(WaitRuns, w.Until, fmt.Sprintf("It waits for the ends of %d other runs.", w.Need)+limit+ends)
+		e.says(WaitRuns, w.Until, fmt.Sprintf("It waits for the ends of %d other runs.", w.Need)+limit+ends)
 	}
 }
 
@@ -238,7 +239,7 @@ func (s *situation) early(e *Explanation) {
 		)
 	default:
 	}
-	e.set(WaitTime, s.run.RunAt, next)
+	e.says(WaitTime, s.run.RunAt, next)
 }
 
 // reserved explains a run with a slot of its bounded queue, and no worker yet.
@@ -251,13 +252,13 @@ func (s *situation) reserved(e *Explanation) {
 		return
 	}
 	if s.known && s.queue.Bounded() && !s.holds {
-		e.set(WaitReservation, s.run.DispatchExpiresAt,
+		e.says(WaitReservation, s.run.DispatchExpiresAt,
 			"Its wakeup was handed over, but the workers that got it cannot execute it, and gave its slot to the next "+
 				"run. One that can takes it with a free slot; otherwise it waits for a slot again from then on. Start "+
 				"a worker with its task.")
 		return
 	}
-	e.set(WaitReservation, s.run.DispatchExpiresAt,
+	e.says(WaitReservation, s.run.DispatchExpiresAt,
 		"It has a slot and its wakeup was handed over. If no worker takes it until then, it waits for a slot again "+
 			"and the next reservation lasts twice as long. Check that a worker receives from its queue.")
 }
@@ -265,7 +266,7 @@ func (s *situation) reserved(e *Explanation) {
 // slotless explains a due run of a bounded queue without a live reservation.
 func (s *situation) slotless(e *Explanation) {
 	if len(s.holders) < s.queue.Concurrency {
-		e.set(
+		e.says(
 			WaitTick,
 			s.nextTick(),
 			"It is due and a slot of its queue is free. The next tick reserves it; if that does not happen, "+
@@ -280,7 +281,7 @@ func (s *situation) slotless(e *Explanation) {
 			until = held.until
 		}
 	}
-	e.set(WaitSlot, s.upcoming(until), fmt.Sprintf(
+	e.says(WaitSlot, s.upcoming(until), fmt.Sprintf(
 		"All slots of its queue (Concurrency %d) are taken for its concurrency key. The first that is freed goes to "+
 			"the run that waits longest; a holder that extends its lease keeps its slot beyond this time. Raise the "+
 			"queue's Concurrency, or cancel a holder.",
@@ -293,27 +294,26 @@ func (s *situation) unlimited(e *Explanation) {
 		s.inUnknownQueue(e, "Its slot was not used in time.")
 		return
 	}
-	e.set(
+	e.says(
 		WaitTick,
 		s.nextTick(),
 		"It waited for a slot, and its queue has no limit any more. The next tick asks for its wakeup.",
 	)
 }
 
-// delivering explains a run with a wakeup that was not given up.
 func (s *situation) delivering(e *Explanation) {
 	switch s.delivery.Status {
 	case lane.OutboxPublished:
 		s.awaiting(e)
 	case lane.OutboxClaimed:
-		e.set(
+		e.says(
 			WaitPublish,
 			s.upcoming(s.delivery.ClaimUntil),
 			"Its wakeup is being handed over. If the process that does it dies, another tries again after this time.",
 		)
 	case lane.OutboxFailed:
 		e.Failure = s.delivery.Failure
-		e.set(
+		e.says(
 			WaitPublish,
 			s.upcoming(s.delivery.AvailableAt),
 			fmt.Sprintf(
@@ -324,7 +324,7 @@ func (s *situation) delivering(e *Explanation) {
 			),
 		)
 	default:
-		e.set(
+		e.says(
 			WaitPublish,
 			s.upcoming(s.delivery.AvailableAt),
 			"Its wakeup is to be handed over: by the relay, else by the next tick. If it stays, neither runs.",
@@ -332,26 +332,25 @@ func (s *situation) delivering(e *Explanation) {
 	}
 }
 
-// awaiting explains a run with its wakeup in the transport.
 func (s *situation) awaiting(e *Explanation) {
 	const check = "Check that a worker with a handler for its task receives from its queue, and that queue's dead " +
 		"letters."
 	switch {
 	case s.run.Status == runlane.StatusScheduled: // still scheduled although due: maintenance asks again
-		e.set(
+		e.says(
 			WaitWakeup,
 			s.nextTick(),
 			"Its wakeup was handed over and no worker came yet. The next tick asks again. "+check,
 		)
 	case s.redelivered:
-		e.set(
+		e.says(
 			WaitWakeup,
 			s.upcoming(s.redeliverAt),
 			"Its wakeup was handed over and no worker came yet. Then the wakeup counts as lost "+
 				"and a tick sends another, unless the queue is so full that it is only late. "+check,
 		)
 	default:
-		e.set(
+		e.says(
 			WaitWakeup,
 			time.Time{},
 			"Its wakeup was handed over and no worker came yet. This storage does not find lost wakeups: if the "+
@@ -361,7 +360,7 @@ func (s *situation) awaiting(e *Explanation) {
 }
 
 func (s *situation) inUnknownQueue(e *Explanation, what string) {
-	e.set(
+	e.says(
 		WaitQueue,
 		time.Time{},
 		fmt.Sprintf("%s This runtime does not know its queue %q, so cannot tell whether it needs a slot. It moves "+

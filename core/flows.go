@@ -20,7 +20,7 @@ type Flows struct{ rt *Runtime }
 // Flows returns the view.
 func (rt *Runtime) Flows() *Flows { return &Flows{rt: rt} }
 
-// FlowListOptions select and page. nil means all.
+// FlowListOptions of [Flows.List]. nil means all.
 type FlowListOptions struct {
 	// Statuses to list. Empty: all.
 	Statuses []runlane.FlowStatus
@@ -30,7 +30,7 @@ type FlowListOptions struct {
 	Limit int
 }
 
-// Get returns a flow exactly as it is now. An unknown flow is runlane.ErrFlowNotFound.
+// Get returns a flow as it is now. An unknown flow is runlane.ErrFlowNotFound.
 func (f *Flows) Get(ctx context.Context, id runlane.FlowID) (*runlane.FlowState, error) {
 	if err := f.rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ func (f *Flows) Wait(ctx context.Context, id runlane.FlowID) (*runlane.FlowState
 	}
 }
 
-// List returns a page of flows without their nodes: unfinished flows by id, then the others, latest first. A page may
-// be short or empty and still have a Next. Lists lag a little behind [Flows.Get].
+// List returns a page of flows without their nodes: unfinished ones by id, then the others, latest first. A page may be
+// short or empty and still have a Next. Lists lag a little behind [Flows.Get].
 func (f *Flows) List(
 	ctx context.Context, options *FlowListOptions,
 ) (*runlane.Page[runlane.FlowState], error) {
@@ -160,19 +160,19 @@ func (f *Flows) All(ctx context.Context, options *FlowListOptions) iter.Seq2[run
 	}
 }
 
-// CancelFlowOptions of [Flows.Cancel]. nil means the defaults of ChangeOptions, and that undoing nodes still run.
+// CancelFlowOptions of [Flows.Cancel]. nil means no options.
 type CancelFlowOptions struct {
 	ChangeOptions
-	// Everything also cancels nodes with runlane.IfFailed or runlane.Always: nothing is undone.
+	// Everything also cancels nodes with runlane.IfFailed or runlane.Always, so that they undo nothing.
 	Everything bool
 }
 
 // Cancel closes a flow and cancels its unfinished runs, as [Runs.Cancel] does. Nodes with runlane.IfFailed or
-// runlane.Always keep their conditions, which the cancelled runs may meet, unless the options say Everything. A call
-// may be repeated, whatever its outcome: it is the same cancellation. A tick finishes what the call leaves. The flow is
-// returned as the call left it. Errors:
+// runlane.Always keep their conditions, which the cancelled runs may meet, unless the options say Everything. A
+// repeated call is the same cancellation, whatever the first one's outcome. A tick finishes what the call leaves. The
+// flow is returned as the call left it. Errors:
 //
-//   - runlane.ErrValidationFailed: the flow has finished, or the options are wrong (then nothing was read).
+//   - runlane.ErrValidationFailed: the flow has finished, or the options are wrong (checked before any read).
 //   - runlane.ErrFlowNotFound: there is no such flow.
 func (f *Flows) Cancel(
 	ctx context.Context, id runlane.FlowID, options *CancelFlowOptions,
@@ -184,15 +184,15 @@ func (f *Flows) Cancel(
 	if options == nil {
 		options = &CancelFlowOptions{}
 	}
-	read, by, err := f.readForChange(ctx, id, &options.ChangeOptions)
+	read, by, err := f.toChange(ctx, id, &options.ChangeOptions)
 	if err != nil {
 		return nil, err
 	}
 	return f.rt.flows.Cancel(ctx, read, by, options.Everything)
 }
 
-// readForChange checks the options, then reads the flow.
-func (f *Flows) readForChange(ctx context.Context, id runlane.FlowID, options *ChangeOptions) (*flow.Flow, flow.By, error) {
+// toChange checks the options, then reads the flow.
+func (f *Flows) toChange(ctx context.Context, id runlane.FlowID, options *ChangeOptions) (*flow.Flow, flow.By, error) {
 	actor, reason, err := options.settle("ChangeOptions")
 	if err != nil {
 		return nil, flow.By{}, err
@@ -201,12 +201,11 @@ func (f *Flows) readForChange(ctx context.Context, id runlane.FlowID, options *C
 	return read, flow.By{Actor: actor, Reason: reason}, err
 }
 
-// RetryFlowOptions of [Flows.Retry]. nil means the defaults of ChangeOptions, the next retry, and that nodes with
-// runlane.IfFailed undo.
+// RetryFlowOptions of [Flows.Retry]. nil means no options.
 type RetryFlowOptions struct {
 	ChangeOptions
 	// Number selects a retry: the flow's Retries as last seen, plus one. However often the call is repeated, it makes that
-	// retry once; if it has begun already, the flow is returned. 0 means the next.
+	// retry once; if it has begun, the flow is returned. 0 means the next.
 	Number int
 	// NothingUndone: the nodes with runlane.IfFailed that succeeded undid nothing. They were alerts, for example.
 	NothingUndone bool
@@ -221,14 +220,13 @@ func (o *RetryFlowOptions) check() error {
 }
 
 // Retry makes new runs for the nodes of a finished flow that failed or were cancelled, and for all nodes after these,
-// with the same payloads. Succeeded nodes stay. So does a node if the ends that stay do not meet its condition. A flow
-// is refused if a node with runlane.IfFailed has succeeded, unless the options say NothingUndone: undone work is not
-// made again, so a refunded payment would stay refunded. Repeat a call with an unknown outcome: it continues the retry.
-// Give RetryFlowOptions.Number for that: without it, a call repeated after the retry has ended makes another one.
-// Errors:
+// with the same payloads. Other nodes stay, and so does a node if the remaining ends do not meet its condition. If a
+// node with runlane.IfFailed has succeeded, Retry needs NothingUndone: undone work is not made again, so a refunded
+// payment would stay refunded. To repeat a call with an unknown outcome, give RetryFlowOptions.Number: without it, a
+// call after the end of the retry makes another one. Errors:
 //
 //   - runlane.ErrValidationFailed: the flow has not finished or was undone, nothing in it can be retried, a run was
-//     never made or is pruned, Number is behind the next retry, or the options are wrong (then nothing was read).
+//     never made or is pruned, Number is behind the next retry, or the options are wrong (checked before any read).
 //   - runlane.ErrFlowNotFound: there is no such flow.
 //   - runlane.ErrPayloadUnreadable: this process cannot open a payload.
 func (f *Flows) Retry(ctx context.Context, id runlane.FlowID, options *RetryFlowOptions) (*runlane.FlowState, error) {
@@ -242,15 +240,15 @@ func (f *Flows) Retry(ctx context.Context, id runlane.FlowID, options *RetryFlow
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	read, by, err := f.readForChange(ctx, id, &options.ChangeOptions)
+	read, by, err := f.toChange(ctx, id, &options.ChangeOptions)
 	if err != nil {
 		return nil, err
 	}
 	return f.rt.flows.Retry(ctx, read, by, options.Number, options.NothingUndone)
 }
 
-// PlanRetry returns the nodes for which [Flows.Retry] would make new runs, in the order they were added, and changes
-// nothing. If that retry has begun, they are its nodes. Errors are those of Retry.
+// PlanRetry returns the nodes for which [Flows.Retry] would make new runs, or has begun to, in the order they were
+// added. It changes nothing. Errors as with Retry.
 func (f *Flows) PlanRetry(ctx context.Context, id runlane.FlowID, options *RetryFlowOptions) ([]string, error) {
 	if err := f.rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -269,8 +267,8 @@ func (f *Flows) PlanRetry(ctx context.Context, id runlane.FlowID, options *Retry
 	return read.PlanRetry(ctx, options.Number, options.NothingUndone)
 }
 
-// ReadSizes sets OutputBytes of the flow's succeeded nodes. It reads their runs with outputs, one hundred at a time. An
-// output that cannot be opened here, or belongs to a missing run, has no size.
+// ReadSizes sets OutputBytes of the flow's succeeded nodes. It reads their runs with outputs, one hundred at a time.
+// Outputs that are gone, or cannot be opened here, have no size.
 func (f *Flows) ReadSizes(ctx context.Context, state *runlane.FlowState) error {
 	if err := f.rt.gate.enterLate(); err != nil {
 		return err
@@ -279,10 +277,9 @@ func (f *Flows) ReadSizes(ctx context.Context, state *runlane.FlowState) error {
 	return f.rt.flows.ReadSizes(ctx, state)
 }
 
-// StartFlow makes the runs of a flow durable; nodes that go after others wait for them. If a flow of this id with the
-// same nodes exists, it is returned, and completed if an earlier call was interrupted: so repeat a call with an unknown
-// outcome. Nodes follow the rules of their tasks, but have no idempotency keys: their ids make each of them once.
-// Errors, before anything is written:
+// StartFlow makes the runs of a flow durable; nodes that go after others wait for them. A call may be repeated: a flow
+// of this id with the same nodes is returned, and completed if an earlier call was interrupted. Nodes follow the rules
+// of their tasks, but have no idempotency keys: their ids make each of them once. Errors, before anything is written:
 //
 //   - runlane.ErrValidationFailed: a bad id, name or payload; no nodes, or more than runlane.MaxFlowNodes; two nodes
 //     with one name, a node after an unknown one, a node with runlane.IfFailed after none, a cycle; a task with a
@@ -290,7 +287,7 @@ func (f *Flows) ReadSizes(ctx context.Context, state *runlane.FlowState) error {
 //   - runlane.ErrConfigurationInvalid: a bad definition, or a queue without a binding.
 //   - runlane.ErrCapabilityUnsupported: the storage keeps no flows.
 //
-// A tick cancels a flow if its start was interrupted for more than an hour.
+// If its start is interrupted for more than an hour, a tick cancels the flow.
 func (rt *Runtime) StartFlow(
 	ctx context.Context, f *runlane.Flow, options *runlane.FlowOptions,
 ) (*runlane.FlowState, error) {
@@ -307,21 +304,17 @@ func (rt *Runtime) StartFlow(
 	return rt.flows.Start(ctx, f, options, safeError)
 }
 
-// flowHost is the runtime as flows see it.
+// flowHost implements flow.Host.
 type flowHost struct{ rt *Runtime }
 
-// Now implements flow.Host.
 func (h flowHost) Now() time.Time { return h.rt.now() }
 
-// Storage implements flow.Host.
 func (h flowHost) Storage() lane.Storage { return h.rt.storage() }
 
-// Check implements flow.Host.
 func (h flowHost) Check(call runlane.Call, options *runlane.TriggerOptions) error {
 	return h.rt.prepare(&plan{options: options, node: &lane.FlowCheck{}}, call)
 }
 
-// Make implements flow.Host.
 func (h flowHost) Make(
 	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions, n *flow.Node,
 ) error {
@@ -334,13 +327,11 @@ func (h flowHost) Make(
 	return h.create(ctx, p, n)
 }
 
-// CheckRepeat implements flow.Host.
 func (h flowHost) CheckRepeat(by flow.By, old *runlane.Run) error {
 	_, err := h.by(by).planRepeat(old, runlane.SourceRerun)
 	return err
 }
 
-// Repeat implements flow.Host.
 func (h flowHost) Repeat(ctx context.Context, by flow.By, old *runlane.Run, n *flow.Node) error {
 	p, err := h.by(by).planRepeat(old, runlane.SourceRerun)
 	if err != nil {
@@ -350,7 +341,6 @@ func (h flowHost) Repeat(ctx context.Context, by flow.By, old *runlane.Run, n *f
 	return h.create(ctx, p, n)
 }
 
-// create makes the planned run of a node.
 func (h flowHost) create(ctx context.Context, p *plan, n *flow.Node) error {
 	p.source = n.Source
 	if n.Waits > 0 {
@@ -366,18 +356,15 @@ func (h flowHost) create(ctx context.Context, p *plan, n *flow.Node) error {
 
 func (h flowHost) by(by flow.By) change { return change{rt: h.rt, actor: by.Actor, reason: by.Reason} }
 
-// Resume implements flow.Host.
 func (h flowHost) Resume(ctx context.Context, run *runlane.Run, body *runlane.RunResumed) error {
 	return h.rt.resumeWaiting(ctx, run, body)
 }
 
-// CancelWaiting implements flow.Host.
 func (h flowHost) CancelWaiting(ctx context.Context, run *runlane.Run, reason string) error {
 	_, err := h.rt.appendEvent(ctx, run, h.rt.now(), &runlane.RunCancelled{Reason: reason})
 	return err
 }
 
-// Cancel implements flow.Host.
 func (h flowHost) Cancel(ctx context.Context, by flow.By, id runlane.RunID) error {
 	if _, _, err := h.by(by).cancel(ctx, id); !movedOn(err) {
 		return err
@@ -385,5 +372,4 @@ func (h flowHost) Cancel(ctx context.Context, by flow.By, id runlane.RunID) erro
 	return nil
 }
 
-// Ended implements flow.Host.
 func (h flowHost) Ended(id runlane.FlowID) { h.rt.ends.notify(endOf{flow: id}) }

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// heartbeatsPerLease is how often an owner renews within the length of a lease.
+	// heartbeatsPerLease is how often an owner renews during one lease.
 	heartbeatsPerLease = 3
-	// readInterval is how often an attempt without heartbeats reads its run, to notice a requested cancellation.
+	// readInterval is how often an attempt without heartbeats reads its run, to notice a cancellation.
 	readInterval = 5 * time.Second
 	// beatTime bounds one heartbeat: a finished outcome waits for a heartbeat in progress.
 	beatTime = 5 * time.Second
@@ -36,7 +36,7 @@ func (x *execution) stopWatching() *runlane.Run {
 	return x.run
 }
 
-// beat renews the lease, or reads the run if the lease is not renewed. Only a lost lease or a requested cancellation
+// beat renews the lease, or reads the run if leases are not renewed. Only a lost lease or a requested cancellation
 // affects the handler. When the storage is unreachable, it tries again: the token decides who owns the run.
 func (x *execution) beat() {
 	x.mu.Lock()
@@ -110,7 +110,7 @@ func (x *execution) renew(ctx context.Context) error {
 	return nil
 }
 
-// observe takes over the stored state. The lock is held.
+// observe takes over the stored state, under the lock.
 func (x *execution) observe(current *runlane.Run) {
 	own := x.ownRun(current, x.run.Payload)
 	if own == nil {
@@ -124,7 +124,7 @@ func (x *execution) observe(current *runlane.Run) {
 	}
 }
 
-// ownRun returns current, with the payload that never changes, if this attempt still owns it; else nil.
+// ownRun returns current if this attempt still owns it, else nil. The payload never changes and is not read again.
 func (x *execution) ownRun(current *runlane.Run, payload []byte) *runlane.Run {
 	if current == nil || current.Lease.Token != x.token {
 		return nil

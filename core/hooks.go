@@ -13,14 +13,14 @@ import (
 const (
 	// hookBuffer is how many changes may wait for a hook.
 	hookBuffer = 1024
-	// hookDrain is how long Close waits for hooks to see the buffered changes.
+	// hookDrain is how long Close lets hooks see the buffered changes.
 	hookDrain = 2 * time.Second
 )
 
-// Hook sees every commit to a run by this process, after it is durable, in the order of the run's commits. Each hook
-// has a separate goroutine and a bounded buffer. A slow hook loses changes, which are counted ([MetricChangesDropped])
-// and logged; a panic is recovered. A hook cannot stop, slow or change a commit. It may miss a commit with a lost
-// answer, and does not see commits of other processes: use hooks for watching, not for work that must happen.
+// Hook sees every commit to a run by this process, once durable, in the order of the run's commits. Each hook has a
+// separate goroutine and a bounded buffer. A slow hook loses changes, which are counted ([MetricChangesDropped]) and
+// logged; a panic is recovered. A hook cannot stop, slow or change a commit. It may miss commits with a lost answer,
+// and sees none of other processes: use hooks for watching, not for work that must happen.
 type Hook func(Change)
 
 // Change is one commit. The hook owns this copy.
@@ -41,7 +41,6 @@ func newChange(run *runlane.Run, events []runlane.EventRecord) Change {
 	return c
 }
 
-// watcher delivers changes to one hook.
 type watcher struct {
 	hook    Hook
 	changes chan Change
@@ -50,7 +49,6 @@ type watcher struct {
 	panics  atomic.Int64
 }
 
-// watchers are a runtime's hooks.
 type watchers struct {
 	all    []*watcher
 	logger *slog.Logger
@@ -70,8 +68,7 @@ func newWatchers(hooks []Hook, logger *slog.Logger) *watchers {
 	return w
 }
 
-// run ends with the changes. A hook that ends its goroutine gets a new one, and has missed that change, as after a
-// panic.
+// run ends with the changes. After a hook has ended its goroutine, a new one continues with the next change.
 func (w *watcher) run() {
 	ended := false
 	defer func() {
@@ -120,7 +117,7 @@ func (w *watchers) pass(run *runlane.Run, events []runlane.EventRecord) (dropped
 	return dropped
 }
 
-// close gives hooks a while to see the buffered changes. A hook that blocks is left behind with its goroutine.
+// close lets hooks see the buffered changes, for a while. A hook that blocks is left behind with its goroutine.
 func (w *watchers) close(ctx context.Context) {
 	w.mu.Lock()
 	if w.closed {

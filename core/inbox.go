@@ -11,8 +11,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// takeInboxes assigns signal names to a wait. A signal answers one wait, so that a late answer to one round does not
-// answer the next. Names taken in earlier attempts are known from the recorded answers.
+// takeInboxes assigns signal names to a wait, across attempts. A signal answers one wait, so that a late answer to one
+// round does not answer the next.
 func (x *execution) takeInboxes(ctx context.Context, request *runlane.WaitRequest) error {
 	s := &x.steps
 	s.mu.Lock()
@@ -61,8 +61,8 @@ func namesOf(result json.RawMessage) []string {
 	return answer.Missing
 }
 
-// mailFor reads the signals of a wait. If any of several names answers, the first signal counts. Names are read one
-// after the other, so it reads again if a signal came in between. A run has at most runlane.MaxRunSignals.
+// mailFor reads the signals of a wait. Names are read one by one; if the first of several counts, it reads again after
+// a signal in between. A run has at most runlane.MaxRunSignals.
 func (x *execution) mailFor(ctx context.Context, request *runlane.WaitRequest) (*lane.Mail, error) {
 	for {
 		mail, err := x.rt.storage().ReadMail(ctx, &lane.MailQuery{
@@ -100,8 +100,8 @@ type keptAnswer struct {
 	Missing []string `json:"missing,omitempty"`
 }
 
-// answerRefs records an answer with bodies too large for one record, by reference: signals are kept as long as their
-// run. A program that does not know this form cannot decode it, and leaves the run to one that does.
+// answerRefs records an answer by reference, if its bodies are too large for one record: signals are kept as long as
+// their run. A program that does not know this form cannot decode it, and leaves the run to one that does.
 type answerRefs struct {
 	Signals  map[string]string `json:"signals"` // ids by name
 	TimedOut bool              `json:"timedOut,omitempty"`

@@ -16,22 +16,22 @@ import (
 const (
 	// leaseAfterDeadline is how long a lease lasts after the process is stopped.
 	leaseAfterDeadline = 5 * time.Second
-	// minCommitReserve and commitReserveShare are the time before a deadline that is kept free for the outcome.
+	// minCommitReserve and commitReserveShare keep time free before a deadline, for the outcome.
 	minCommitReserve   = 2 * time.Second
 	commitReserveShare = 20 // one part in
-	// minHandlerTime is the handler's time that a task without a timeout needs to begin.
+	// minHandlerTime is the time that a task without a timeout needs to begin.
 	minHandlerTime = 5 * time.Second
-	// followerShare: a task without a timeout may begin behind others of its group while at most this part of the
-	// invocation is used.
+	// followerShare: a task without a timeout may begin behind others of its group if they used at most this part of the
+	// invocation.
 	followerShare = 10 // one part in
-	// clockDifference is how far clocks may differ, in whole seconds. An invocation may seem shorter by as much.
+	// clockDifference is how far clocks may differ, in whole seconds, so that an invocation seems shorter.
 	clockDifference = 3 * time.Second
-	// beginTime is what an invocation needs before its first handler begins: its event, the run, the claim.
+	// beginTime is what an invocation needs before its first handler: its event, the run, the claim.
 	beginTime = time.Second
 )
 
-// LongestTimeout is the longest task timeout that fits into an invocation of this length: the length without the time
-// for the outcome (the larger of 2 s and 5 %) and without one second to begin in.
+// LongestTimeout is the longest task timeout that fits into an invocation: its length without the time for the outcome
+// (the larger of 2 s and 5 %) and without one second to begin in.
 func LongestTimeout(invocation time.Duration) time.Duration {
 	return max(invocation-commitReserve(invocation)-beginTime, 0)
 }
@@ -41,9 +41,9 @@ func commitReserve(left time.Duration) time.Duration {
 }
 
 // CheckInvocation returns runlane.ErrConfigurationInvalid if this runtime has tasks with a timeout beyond
-// [LongestTimeout] of an invocation. The error names each task with both numbers. A program that executes in
-// invocations calls it as soon as it knows their length, because [Runtime.ExecuteDelivery] hands wakeups of such tasks
-// back. With bindings of the transport it checks only tasks of these: other functions may have longer invocations.
+// [LongestTimeout] of an invocation. The error names each with both numbers. Programs that execute in invocations call
+// it once they know their length, because [Runtime.ExecuteDelivery] hands wakeups of such tasks back. With bindings of
+// the transport it checks only tasks of these: other functions may have longer invocations.
 func (rt *Runtime) CheckInvocation(invocation time.Duration, bindings ...runlane.QueueName) error {
 	var faults []error
 	for _, d := range rt.definitions {
@@ -113,8 +113,8 @@ func newRules(o *DeliveryOptions, lease time.Duration, now func() time.Time) rul
 	return r
 }
 
-// shortLease reports a lease of a worker or a client that may end while ticks still wait for its wakeup. Then only the
-// lease counts, since the wakeup may not be redelivered.
+// shortLease reports a worker's or client's lease that may end while ticks still wait for its wakeup. Then only the
+// lease counts: there may be no redelivery.
 func (r rules) shortLease() bool { return !r.bounded() && r.lease < queuedPatience }
 
 func (r rules) bounded() bool { return !r.deadline.IsZero() }
@@ -155,7 +155,7 @@ func (r rules) due(task *runlane.Definition) time.Duration {
 }
 
 // unwind is how long a handler may take to return once its context has ended. Before a deadline it is half of the time
-// left; the other half is for the outcome.
+// left; the outcome has the other half.
 func (r rules) unwind() time.Duration {
 	if r.bounded() {
 		return r.reserve / 2
@@ -163,7 +163,6 @@ func (r rules) unwind() time.Duration {
 	return unwindTime
 }
 
-// leaseEnd is the end of a lease taken at this instant.
 func (r rules) leaseEnd(at time.Time) time.Time {
 	if r.bounded() {
 		return ceilMillis(r.deadline.Add(leaseAfterDeadline))
@@ -171,7 +170,7 @@ func (r rules) leaseEnd(at time.Time) time.Time {
 	return at.Add(r.lease)
 }
 
-// checkTimeLeft checks that enough time is left here to begin the task.
+// checkTimeLeft checks that the time left here is enough to begin the task.
 func (d *delivery) checkTimeLeft(ctx context.Context, run *runlane.Run, task *runlane.Definition, r rules) error {
 	left, bounded := r.handlerTime(d.rt.world.Now)
 	if !bounded || left >= r.need(task) {

@@ -11,7 +11,7 @@ import (
 )
 
 // Application code is called in many places: handlers, middleware, key functions, backoffs, codecs, hooks, metrics, the
-// log, and the methods of all errors that these return. A fault in it ends at most one attempt or one call. Handlers,
+// log, and the methods of the errors that these return. A fault in it ends at most one attempt or one call. Handlers,
 // and the methods of their results, run in the attempt's goroutine. Everything else is called through this file.
 
 // panicked describes application code that did not return.
@@ -20,8 +20,8 @@ type panicked struct {
 	stack []byte // nil for runtime.Goexit
 }
 
-// isolated calls application code in a separate goroutine, so that a panic or runtime.Goexit ends nothing else. It
-// returns nil if the code returned.
+// isolated calls application code in a separate goroutine, so that a panic or runtime.Goexit is harmless. nil: the code
+// returned.
 func isolated(call func()) *panicked {
 	ended := make(chan *panicked, 1)
 	go func() { // ends with the call
@@ -55,7 +55,7 @@ type guardedError struct {
 	text string
 }
 
-// safeError guards the cause of one of our errors. Use it for errors from application code that reach callers.
+// safeError guards the cause of one of our errors, for errors from application code that reach callers.
 func safeError(err error) error {
 	e, ok := err.(*runlane.Error) //nolint:errorlint // only the outermost error is copied
 	if !ok || e == nil || e.Cause == nil {
@@ -77,47 +77,41 @@ func safeCause(err error) error {
 	return t
 }
 
-// Error is the text as of safeError.
 func (t *guardedError) Error() string { return t.text }
 
-// Is inspects the error's chain.
 func (t *guardedError) Is(target error) (is bool) {
 	_ = caught(func() { is = errors.Is(t.err, target) })
 	return is
 }
 
-// As inspects the error's chain.
 func (t *guardedError) As(target any) (as bool) {
 	_ = caught(func() { as = errors.As(t.err, target) })
 	return as
 }
 
-// safeHandler guards an application's log handler: its faults harm neither a run nor a worker.
+// safeHandler guards an application's log handler, so that its faults harm neither a run nor a worker.
 type safeHandler struct{ base slog.Handler }
 
 func safeLogger(logger *slog.Logger) *slog.Logger { return slog.New(safeHandler{logger.Handler()}) }
 
-// Enabled implements slog.Handler. It recovers panics only: it is also called for lines that are never written, often
-// in handlers' loops, where a goroutine would cost fifty times the answer.
+// Enabled recovers panics only: it is also called for lines that are never written, often in handlers' loops, where a
+// goroutine would cost fifty times the answer.
 func (h safeHandler) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
 	defer func() { _ = recover() }()
 	return h.base.Enabled(ctx, level)
 }
 
-// Handle implements slog.Handler.
 func (h safeHandler) Handle(ctx context.Context, r slog.Record) (err error) {
 	_ = isolated(func() { err = h.base.Handle(ctx, r) })
 	return err
 }
 
-// WithAttrs implements slog.Handler.
 func (h safeHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	with := h
 	_ = isolated(func() { with.base = h.base.WithAttrs(attrs) })
 	return with
 }
 
-// WithGroup implements slog.Handler.
 func (h safeHandler) WithGroup(name string) slog.Handler {
 	with := h
 	_ = isolated(func() { with.base = h.base.WithGroup(name) })

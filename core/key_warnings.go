@@ -7,7 +7,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// warnOfIdleKeys warns about concurrency keys in unlimited queues, as far as they are known when the runtime opens.
+// warnOfIdleKeys warns about concurrency keys in unlimited queues, as far as known when the runtime opens.
 func (rt *Runtime) warnOfIdleKeys(ctx context.Context) {
 	for _, h := range rt.handlers {
 		if h.Task.Keys.Concurrency {
@@ -39,8 +39,8 @@ func (rt *Runtime) warnOfIdleKey(ctx context.Context, task runlane.TaskID, queue
 		slog.String("hint", "give the queue a Concurrency, or the run no ConcurrencyKey"))
 }
 
-// warnOfEmptyKeys warns once for each task that a key function returned "", so that nothing keeps the run from being
-// made twice. "" means no key, but may as well be a field that was not filled in.
+// warnOfEmptyKeys warns once for each task that a key function returned "", so that nothing prevents duplicate runs. ""
+// means no key, but may as well be a field that was not filled in.
 func (rt *Runtime) warnOfEmptyKeys(p *plan) {
 	keys := p.task.Keys
 	var key string

@@ -19,7 +19,6 @@ const (
 	attrError    = "error"
 )
 
-// logRun logs a warning about one run.
 func (rt *Runtime) logRun(ctx context.Context, run *runlane.Run, message string, err error) {
 	if !rt.logger.Enabled(ctx, slog.LevelWarn) {
 		return
@@ -60,18 +59,16 @@ func (h *lazyHandler) resolve() slog.Handler {
 	return h.base.WithAttrs(append(runAttrs(h.run), slog.String(attrWorkerID, h.workerID)))
 }
 
-// Enabled asks the base.
 func (h *lazyHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.base.Enabled(ctx, level)
 }
 
-// Handle adds the attributes.
 func (h *lazyHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.resolve().Handle(ctx, r)
 }
 
-// WithAttrs adds the attempt's attributes first.
+// WithAttrs puts the attempt's attributes before others.
 func (h *lazyHandler) WithAttrs(attrs []slog.Attr) slog.Handler { return h.resolve().WithAttrs(attrs) }
 
-// WithGroup adds the attempt's attributes outside the group.
+// WithGroup leaves the attempt's attributes outside the group.
 func (h *lazyHandler) WithGroup(name string) slog.Handler { return h.resolve().WithGroup(name) }

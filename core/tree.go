@@ -159,7 +159,7 @@ func (t *tree) fill(ctx context.Context, parent *runlane.Run, known *lane.RunCal
 		t.read += known.Count
 		call.Statuses, call.More = map[runlane.Status]int{}, map[runlane.Status]int{}
 	}
-	runs, err := c.readChildren(ctx, true)
+	runs, err := c.read(ctx, true)
 	if err != nil {
 		return err
 	}

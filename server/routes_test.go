@@ -58,7 +58,7 @@ var cases = map[string]routeCase{
 	},
 	"listEvents": {
 		sound:   one{"/v1/runs/ended/events?limit=2", "", 200, []string{`{"v":1,"kind":"event","cursor":`, `"type":"run.created"`, `"next":`}},
-		wrong:   one{"/v1/runs/ended/events?after=here", "", 400, []string{`"detail":"after is no cursor of this request"`}},
+		wrong:   one{"/v1/runs/ended/events?after=here", "", 400, []string{`"detail":"after is not a cursor of this request"`}},
 		missing: one{"/v1/runs/none/events", "", 404, nil},
 	},
 	"listAttempts": {

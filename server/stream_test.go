@@ -56,7 +56,7 @@ func TestStream_OfAllRuns_MissesNothing(t *testing.T) {
 	}
 	get(t, client, url+"/v1/runs") // requests go on beside it
 	for _, after := range []string{"3", "x", strings.Repeat("A", 100)} {
-		w.ask(t, "GET", "/events?after="+after, "").want(t, 400, "is no cursor of this request")
+		w.ask(t, "GET", "/events?after="+after, "").want(t, 400, "is not a cursor of this request")
 	}
 }
 

@@ -370,7 +370,7 @@ func explainElsewhere(t *testing.T, h Harness) {
 	says := func(id runlane.RunID) bool {
 		e, err := s.rt.Runs().Explain(t.Context(), id)
 		s.must(err)
-		return strings.Contains(e.Next, `No task that is known belongs to its queue "elsewhere"`)
+		return strings.Contains(e.Next, `No known task belongs to its queue "elsewhere"`)
 	}
 	if !says(run.ID) || says(own.ID) {
 		t.Errorf("the explanations of the run elsewhere and of the other say so: %t, %t", says(run.ID), says(own.ID))
