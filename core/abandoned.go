@@ -11,11 +11,10 @@ import (
 
 // An attempt is abandoned when its lease ends without an outcome: its worker died, or lost the lease.
 
-// historyPage is the page size for counting abandoned attempts.
+// historyPage is the page size for counting.
 const historyPage = 20
 
-// abandonedTooOften returns how many attempts in a row were abandoned once that number has reached the bound: the run
-// may not be recovered or claimed again. Otherwise it returns 0.
+// abandonedTooOften returns how many attempts in a row were abandoned, if the bound forbids another; otherwise 0.
 func (rt *Runtime) abandonedTooOften(ctx context.Context, run *runlane.Run, at time.Time) (int, error) {
 	if rt.maxAbandoned <= 0 || run.Status != runlane.StatusRunning || !run.Lease.Expired(at) ||
 		run.Abandoned(at) < rt.maxAbandoned {
@@ -35,8 +34,8 @@ func (rt *Runtime) failAbandoned(ctx context.Context, run *runlane.Run, at time.
 	})
 }
 
-// abandonedInARow counts the abandoned attempts since the last outcome, as of at. The run itself usually has the
-// answer. The history is read only for runs with both outcomes and abandoned attempts.
+// abandonedInARow counts the abandoned attempts since the last outcome. Only a run with both outcomes and abandoned
+// attempts needs its history; otherwise the run itself has the answer.
 func (rt *Runtime) abandonedInARow(ctx context.Context, run *runlane.Run, at time.Time) (int, error) {
 	inAll := run.Abandoned(at)
 	switch {

@@ -17,8 +17,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// unwindTime is how long a handler may take to return after its context has ended for good. Then the runtime leaves it
-// behind with its goroutine, which Go cannot stop.
+// unwindTime is how long a handler may take to return after the final end of its context. Then it is left behind with
+// its goroutine, which Go cannot stop.
 const unwindTime = 5 * time.Second
 
 // execution is one attempt under its lease.
@@ -144,8 +144,8 @@ func (d *delivery) claim(
 	}, "", nil
 }
 
-// claimedAfterAll reports whether a claim with a lost answer succeeded. Otherwise the run would wait for the end of a
-// lease that no worker uses. It also passes on a cancellation requested meanwhile.
+// claimedAfterAll reports whether a claim with a lost answer succeeded. Otherwise the run would wait for the end of an
+// unused lease. It also passes on a cancellation requested meanwhile.
 func (rt *Runtime) claimedAfterAll(ctx context.Context, err error, id runlane.RunID, token string) bool {
 	e, ok := asError(err)
 	if !ok || e.Code != runlane.ErrStorageUnavailable || e.Meta["outcome"] != "unknown" {
@@ -161,8 +161,7 @@ func (rt *Runtime) claimedAfterAll(ctx context.Context, err error, id runlane.Ru
 	return true
 }
 
-// perform runs the handler and records its outcome. The caller adds the token to rt.executing before and removes it
-// after.
+// perform runs the handler and records its outcome. The caller adds the token to rt.executing and removes it.
 func (x *execution) perform(ctx context.Context, executions *executionSet) (*DeliveryResult, error) {
 	limited, stop := x.limit(ctx)
 	defer stop()
@@ -210,8 +209,8 @@ func (x *execution) once(ctx, limited, handling context.Context) (result *Delive
 	return result, false, err
 }
 
-// limit ends the handler's context at the task's timeout, or early enough before the deadline to record the outcome. If
-// the deadline leaves less than the attempt is due, the attempt is not at fault: it ends as on a shutdown.
+// limit ends the handler's context at the task's timeout, or early enough before the deadline to record the outcome. An
+// attempt that the deadline gives less time than it is due is not at fault: it ends as on a shutdown.
 func (x *execution) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit, cause := x.handler.Task.Timeout, runlane.ErrTimeout
 	if left, bounded := x.rules.handlerTime(x.rt.world.Now); bounded && (limit == 0 || left < limit) {
@@ -268,8 +267,8 @@ func (x *execution) setVerdict(v verdict) {
 
 // abandon goes on without a handler that ignores its context.
 //
-//   - Timeout or cancellation: record it, for readers of the run.
-//   - The deadline of the process: record it, at no cost to the run.
+//   - Timeout or cancellation: record it.
+//   - Deadline of the process: record it, at no cost to the run.
 //   - Shutdown: release the run until the lease would have ended, since the handler may still work. In an ordered queue
 //     the run keeps its place until then.
 func (x *execution) abandon(ctx context.Context, handling context.Context) (*DeliveryResult, error) {

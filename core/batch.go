@@ -11,7 +11,6 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// batchParallel is how many runs of a batch are committed concurrently.
 const batchParallel = 8
 
 // BatchItem is one run of a batch.
@@ -26,10 +25,10 @@ type BatchResult struct {
 	Err    error
 }
 
-// TriggerBatch makes many runs durable and returns one result for each item, in their order. Each run is a separate
-// commit, as with [Runtime.Trigger], so a bad item fails alone. Wakeups are published together, as many in a request as
-// the transport takes. On a lane with ordered queues the runs are made one by one, to keep the order of items with the
-// same key; elsewhere several at once.
+// TriggerBatch makes many runs durable and returns one result for each item, in order. Each run is a separate commit,
+// as with [Runtime.Trigger], so a bad item fails alone. Wakeups are published together, as many in a request as the
+// transport takes. Several runs are made at once, except on a lane with ordered queues, where items with the same key
+// keep their order.
 //
 // An error ends the batch: ctx has ended (runlane.ErrOperationCancelled) or the storage is unreachable. The results
 // have the runs made so far, and this error for items that were not tried: trigger those again.
@@ -52,7 +51,6 @@ func (rt *Runtime) TriggerBatch(ctx context.Context, items []BatchItem) ([]Batch
 	return b.results, b.stopped
 }
 
-// batch is one TriggerBatch.
 type batch struct {
 	rt         *Runtime
 	items      []BatchItem
@@ -137,7 +135,7 @@ func (b *batch) stop(ctx context.Context) error {
 	return b.stopped
 }
 
-// publish sends the wakeups of the runs committed so far, if there are at least enough.
+// publish sends the wakeups of runs committed so far, if there are enough.
 func (b *batch) publish(ctx context.Context, enough int) {
 	b.mu.Lock()
 	if len(b.outbox) < enough {

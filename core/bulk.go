@@ -14,7 +14,6 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// bulkParallel is how many runs a bulk call changes concurrently.
 const bulkParallel = 8
 
 // CancelAll cancels all matching active runs, each as [Runs.Cancel] does, at most Cap in one call. It skips runs that
@@ -36,14 +35,14 @@ func (r *Runs) CancelAll(ctx context.Context, options *BulkOptions) (*BulkResult
 }
 
 // RerunAll reruns all matching finished runs, each as [Runs.Rerun] does, at most Cap in one call. It skips runs rerun
-// before, so a repeated call makes no run twice. An active status in the filter is runlane.ErrValidationFailed.
-// Otherwise it is like [Runs.CancelAll].
+// before, so a repeated call makes no run twice. An active status in the filter is runlane.ErrValidationFailed. For the
+// rest see [Runs.CancelAll].
 func (r *Runs) RerunAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
 	return r.repeatAll(ctx, options, "rerun", runlane.SourceRerun, terminalStatuses)
 }
 
 // RetryAll retries all matching failed runs, each as [Runs.Retry] does, at most Cap in one call. It skips runs retried
-// before. Another status in the filter is runlane.ErrValidationFailed. Otherwise it is like [Runs.CancelAll].
+// before. Another status in the filter is runlane.ErrValidationFailed. For the rest see [Runs.CancelAll].
 func (r *Runs) RetryAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
 	return r.repeatAll(ctx, options, "retry", runlane.SourceManualRetry, failedStatuses)
 }
@@ -63,7 +62,6 @@ func (r *Runs) repeatAll(
 	})
 }
 
-// bulkCall has the differences between the bulk calls.
 type bulkCall struct {
 	name      string
 	options   *BulkOptions
@@ -185,7 +183,6 @@ func sealBulkCursor(scope string, begun time.Time, at runlane.Cursor) runlane.Cu
 	return sealCursor(scope, fmt.Sprintf("%d %s", begun.UnixMilli(), at))
 }
 
-// bulkEach changes several runs concurrently and counts the results.
 func bulkEach(
 	ctx context.Context, ids []runlane.RunID, do func(context.Context, runlane.RunID) (bool, error),
 ) *BulkResult {

@@ -14,10 +14,9 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// callChunk is how many called runs are read at once.
+// callChunk is how many runs are read at once.
 const callChunk = 100
 
-// calling is a call in progress.
 type calling struct {
 	rt      *Runtime
 	parent  *runlane.Run
@@ -219,8 +218,8 @@ func (x *execution) beginCall(ctx context.Context, c *calling) (known *lane.RunC
 	return known, true, err
 }
 
-// missing returns the indexes of missing children, and how many have ended. If the call has counted fewer, ends
-// were reported before it was stored, or are just being reported.
+// missing returns the indexes of missing children, and how many have ended. The call may have counted fewer: ends
+// reported before it was stored, or just now.
 func (c *calling) missing(ctx context.Context, begun bool) (places []int, ended int, err error) {
 	if begun {
 		for i := range c.calls {

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// catalogEvery is how often a ticking runtime reads the catalog, and the age at which it stores its records again. A
-	// ticking program's records are never older than twice this time.
+	// catalogEvery is how often a ticking runtime reads the catalog, and the age at which it stores its records again. So
+	// they are never older than twice this time.
 	catalogEvery = 12 * time.Hour
 	// catalogRetry is the pause after a failed reading.
 	catalogRetry = 10 * time.Minute
@@ -33,8 +33,8 @@ type catalog struct {
 
 func (rt *Runtime) keepsTasks() bool { return rt.storage().Capabilities().KeepsTasks }
 
-// storeTasks stores this runtime's task definitions where they differ. It is not a stage of the tick: nothing depends
-// on it, so a failure is logged and retried later.
+// storeTasks stores this runtime's task definitions where they differ. It is not a stage of the tick: a failure is
+// logged and retried later.
 func (rt *Runtime) storeTasks(ctx context.Context, deadline time.Time) {
 	c := &rt.catalog
 	left := deadline.Sub(rt.world.Now())

@@ -14,8 +14,8 @@ const changeRounds = 5
 
 // Cancel asks for the end of a run, and keeps the reason with the event. A waiting run is cancelled at once. A running
 // one becomes cancellation_requested: its worker ends the handler's context with runlane.ErrCancelRequested and records
-// the handler's outcome. The worker notices at once if this runtime executes the attempt, otherwise with its next
-// heartbeat. Maintenance finishes the cancellation if the worker is gone. The returned run is as the call left it.
+// the handler's outcome. It notices at once if this runtime executes the attempt, otherwise with the next heartbeat. If
+// the worker is gone, maintenance finishes the cancellation. The returned run is as the call left it.
 //
 // A second Cancel changes nothing and is no error. Errors:
 //

@@ -42,7 +42,7 @@ func (rt *Runtime) ByToken(ctx context.Context, token string) (*Claim, error) {
 	return &Claim{Token: token, Run: run, x: x.rejoin(), judged: true}, nil
 }
 
-// leasedBy reads a run, without its payload, and checks that it has the claim's lease.
+// leasedBy reads a run, without its payload, and checks its lease.
 func (rt *Runtime) leasedBy(ctx context.Context, id runlane.RunID, lease string) (*runlane.Run, error) {
 	run, err := rt.bare(ctx, id)
 	switch {
@@ -56,8 +56,7 @@ func (rt *Runtime) leasedBy(ctx context.Context, id runlane.RunID, lease string)
 	return run, nil
 }
 
-// rejoin prepares an execution with its handler elsewhere: without a context until a call, and without a memory of the
-// attempt.
+// rejoin prepares an execution with its handler elsewhere: no context until a call, and no memory of the attempt.
 func (x *execution) rejoin() *execution {
 	x.remote = true
 	x.cancel = func(error) {}
@@ -150,7 +149,7 @@ func (c *Claim) Complete(ctx context.Context, output json.RawMessage) error {
 	return c.end(ctx, verdict{kind: verdictSucceeded})
 }
 
-// outputCheck rejects an output that the storage cannot hold, and stores nothing.
+// outputCheck rejects output that the storage cannot hold, and stores none.
 type outputCheck struct{ *execution }
 
 func (c outputCheck) ReportOutput(output json.RawMessage) error { return c.checkOutput(output) }
@@ -202,7 +201,7 @@ func (c *Claim) Progress(ctx context.Context, note string) error {
 	return c.call(ctx, func(x *execution) error { return x.ReportProgress(ctx, note) })
 }
 
-// Steps returns the run's records, in the order of recording.
+// Steps returns the run's records in order.
 func (c *Claim) Steps(ctx context.Context) (records []runlane.StepRecord, err error) {
 	err = c.call(ctx, func(x *execution) error {
 		records, err = (&Runs{rt: x.rt}).Steps(ctx, x.started.ID)
@@ -211,8 +210,8 @@ func (c *Claim) Steps(ctx context.Context) (records []runlane.StepRecord, err er
 	return records, err
 }
 
-// Keep records the result of a step, or returns the run's record of that name, by the rules of runlane.Step. It reads
-// the run's records. If code of a higher version has continued the run, it suspends the attempt, as in a handler.
+// Keep records the result of a step, or returns the existing record of that name, by the rules of runlane.Step. It
+// reads the run's records. If code of a higher version has continued the run, it suspends the attempt, as in a handler.
 func (c *Claim) Keep(ctx context.Context, name string, result json.RawMessage) (*runlane.StepRecord, error) {
 	return c.record(ctx, name, runlane.StepKindStep, result)
 }
@@ -238,13 +237,12 @@ func (c *Claim) record(
 }
 
 // Sleep ends the attempt until d has passed since the run first slept under this name, as runlane.Attempt.Sleep does.
-// Then it returns nil, before that an error that [runlane.Suspended] reports.
+// Then it returns nil.
 func (c *Claim) Sleep(ctx context.Context, name string, d time.Duration) error {
 	return c.callSuspending(ctx, func(x *execution) error { return x.Sleep(ctx, name, d) })
 }
 
-// Wait looks for signals, as runlane.Signal.Wait does. Without an answer it ends the attempt, with an error that
-// [runlane.Suspended] reports.
+// Wait looks for signals, as runlane.Signal.Wait does. Without an answer it ends the attempt.
 func (c *Claim) Wait(ctx context.Context, request runlane.WaitRequest) (answer runlane.WaitAnswer, err error) {
 	err = c.callSuspending(ctx, func(x *execution) error {
 		answer, err = x.Wait(ctx, request)
@@ -253,7 +251,7 @@ func (c *Claim) Wait(ctx context.Context, request runlane.WaitRequest) (answer r
 	return answer, err
 }
 
-// callSuspending makes a call that may suspend the attempt, and repeats it if an answer came between read and
+// callSuspending makes a call that may suspend the attempt. It repeats it if an answer came between read and
 // suspension.
 func (c *Claim) callSuspending(ctx context.Context, call func(x *execution) error) error {
 	for {
@@ -328,7 +326,7 @@ func (c *Claim) SignalNode(
 }
 
 // CallRuns makes runs below the claimed one, once, and returns them when all have ended, as runlane.Attempt.CallRuns
-// does. Before that it ends the attempt, with an error that [runlane.Suspended] reports.
+// does. Before that it ends the attempt.
 func (c *Claim) CallRuns(ctx context.Context, request runlane.CallRequest) (runs []*runlane.Run, err error) {
 	err = c.callSuspending(ctx, func(x *execution) error {
 		runs, err = x.CallRuns(ctx, request)

@@ -44,10 +44,12 @@ type ClaimOptions struct {
 
 // Claim is one attempt that a client outside this process executes. Every method checks who owns the run: if another
 // attempt does, or the run has ended, it writes nothing and returns runlane.ErrStorageConflict of the kind
-// runlane.ConflictLeaseOwnership. A method that waits may end the attempt with an error that [runlane.Suspended]
-// reports: the run is claimed again when the wait is over. The state is in the storage and the token: a claim outlives
-// this process, and any runtime of the environment with the task can continue it ([Runtime.ByToken]). Methods of one
-// value may not be called concurrently; several values of one token may.
+// runlane.ConflictLeaseOwnership. A method that waits may end the attempt, with an error that [runlane.Suspended]
+// reports: the run is claimed again when the wait is over.
+//
+// The state is in the storage and the token: a claim outlives this process, and any runtime of the environment with the
+// task can continue it ([Runtime.ByToken]). Methods of one value may not be called concurrently; several values of one
+// token may.
 type Claim struct {
 	// Token proves the claim: its holder may end the attempt. No answer of the operator API contains it.
 	Token string
@@ -90,7 +92,6 @@ func (rt *Runtime) Claim(ctx context.Context, options *ClaimOptions) (*Claim, er
 	return c.answer(ctx)
 }
 
-// answer returns the claim, nil for none.
 func (c *claiming) answer(ctx context.Context) (*Claim, error) {
 	if !c.search.HasFound() {
 		return nil, nil // ignored, or nothing is due

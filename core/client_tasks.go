@@ -13,7 +13,7 @@ import (
 )
 
 // ClientTask is a task without a handler here: clients, in any language, claim its runs ([Runtime.Claim]). Otherwise it
-// is like other tasks of this runtime: triggered by name, in a known queue, with a definition that ticks store.
+// is like other tasks: triggered by name, in a known queue, with a definition that ticks store.
 type ClientTask struct {
 	// Definition has the task's rules; Retry and Timeout apply as with a handler. See runlane.NewTask. Required.
 	Definition *runlane.Definition
@@ -59,7 +59,6 @@ func (rt *Runtime) registerClientTask(i int, t ClientTask) error {
 	return rt.registerQueue(t.Definition.Queue)
 }
 
-// define inserts a task into the sorted definitions.
 func (rt *Runtime) define(task *runlane.Definition) {
 	at, _ := slices.BinarySearchFunc(rt.definitions, task.ID, func(d *runlane.Definition, id runlane.TaskID) int {
 		return cmp.Compare(d.ID, id)

@@ -43,7 +43,6 @@ func (rt *Runtime) encode(codec runlane.Codec) {
 // Unwrap lets lane.As find the storage's abilities.
 func (s *codedStorage) Unwrap() lane.Storage { return s.Storage }
 
-// isCoded reports encoded bytes.
 func isCoded(stored []byte) bool { return len(stored) > 0 && stored[0] < codedMarks }
 
 // codedHead puts the header before the codec's bytes.
@@ -73,7 +72,7 @@ func parseCoded(stored []byte) (key string, body []byte, ok bool) {
 	return key, stored[2+length:], runlane.ValidateKey("key", key) == nil
 }
 
-// encodeBody encodes a body. A missing body stays missing.
+// encodeBody leaves a missing body missing.
 func (s *codedStorage) encodeBody(
 	ctx context.Context, of runlane.BodyRef, plain []byte,
 ) (stored []byte, key string, err error) {
@@ -156,7 +155,7 @@ func codecFailed(ctx context.Context, run runlane.RunID, err error) error {
 	}
 }
 
-// open decodes the bodies of a run from the storage.
+// open decodes a run's bodies.
 func (s *codedStorage) open(ctx context.Context, run *runlane.Run) (err error) {
 	if run == nil || s.codec == nil && !isCoded(run.Payload) && !isCoded(run.Output) {
 		return nil
@@ -174,7 +173,6 @@ func (s *codedStorage) open(ctx context.Context, run *runlane.Run) (err error) {
 	return err
 }
 
-// opened decodes the result of a read.
 func (s *codedStorage) opened(ctx context.Context, run *runlane.Run, err error) (*runlane.Run, error) {
 	if err == nil {
 		err = s.open(ctx, run)

@@ -9,7 +9,6 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// coded is a transition on its way through the codec.
 type coded struct {
 	plain   *lane.Transition // core's; never changed
 	stored  lane.Transition

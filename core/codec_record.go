@@ -42,7 +42,6 @@ func (s *codedStorage) ListRecords(
 	return page, nil
 }
 
-// openRecord decodes a record from the storage.
 func (s *codedStorage) openRecord(ctx context.Context, key lane.RunKey, r *lane.StepRecord) (err error) {
 	r.Result, _, r.Fault, err = s.decodeBody(ctx, recordBody(key, r.Name), r.Result)
 	return err
@@ -57,7 +56,6 @@ func recordBody(key lane.RunKey, name string) runlane.BodyRef {
 	}
 }
 
-// codecChanged describes how the codec changed a size.
 func codecChanged(plain, stored []byte) string {
 	return fmt.Sprintf("the codec returned %d bytes for %d", len(stored), len(plain))
 }

@@ -72,7 +72,7 @@ func (d *DeadLetters) Requeue(ctx context.Context, id runlane.RunID, options *Ch
 }
 
 // RequeueAll requeues all dead letters of matching runs, each as [DeadLetters.Requeue] does, at most Cap in one call.
-// Wakeups given up again meanwhile are skipped. Otherwise it is like [Runs.CancelAll].
+// Wakeups given up again meanwhile are left for a call without After. For the rest see [Runs.CancelAll].
 func (d *DeadLetters) RequeueAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
 	if err := d.rt.checkDeadLetters(); err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ func (rt *Runtime) ExecuteDelivery(
 	return d.deliver(ctx)
 }
 
-// delivery is one wakeup, or one run found by polling, on its way to an attempt.
+// delivery is one wakeup, or one polled run, on its way to an attempt.
 type delivery struct {
 	rt         *Runtime
 	wakeup     lane.Wakeup
@@ -157,8 +157,8 @@ func (d *delivery) check() error {
 }
 
 // ignore acknowledges a wakeup without effect. It sends an early wakeup again with the rest of its delay, or its run
-// would wait for the tick; if that fails, the wakeup is handed back. It does not for a run that something other than
-// time may resume, unless the time is near: the end of the wait sends a wakeup, and a stray one would be sent again for
+// would wait for the tick; if that fails, the wakeup is handed back. It does not if something other than time may
+// resume the run, unless the time is near: the end of the wait sends a wakeup, and a stray one would be sent again for
 // each later wait.
 func (d *delivery) ignore(ctx context.Context, run *runlane.Run, j judgement) (*DeliveryResult, error) {
 	again := run.Waiting.Timed() || j.wait <= clockSkew
@@ -170,8 +170,8 @@ func (d *delivery) ignore(ctx context.Context, run *runlane.Run, j judgement) (*
 	return &DeliveryResult{Run: run, Ignored: j.ignored}, nil
 }
 
-// take claims the run and executes an attempt, or fails a run with too many abandoned attempts. After a lost race again
-// is true: judge the run anew.
+// take claims the run and executes an attempt, or fails a run with too many abandoned attempts. again: a race was lost,
+// so judge the run anew.
 func (d *delivery) take(
 	ctx context.Context, run *runlane.Run, j judgement, r rules,
 ) (result *DeliveryResult, again bool, err error) {
@@ -224,11 +224,9 @@ func (d *delivery) take(
 	return result, false, nil
 }
 
-// clockSkew is how far the clocks of two processes may differ. A run that was due when written is due here, unless the
-// writer's clock is further ahead than this.
+// clockSkew is how far the clocks of two processes may differ. A run that was due when written counts as due within it.
 const clockSkew = 5 * time.Second
 
-// judgement is the decision about a run for a wakeup, or for a poll worker.
 type judgement struct {
 	ignored Ignored       // why nothing is executed; "": go on
 	wait    time.Duration // until the run is due, if it is not

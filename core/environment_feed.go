@@ -29,7 +29,7 @@ type FeedRecord struct {
 
 const (
 	feedPage = 256
-	// feedLast is the longest pause between two reads of a feed.
+	// feedLast is the longest pause between two reads.
 	feedLast = 500 * time.Millisecond
 )
 
@@ -79,7 +79,6 @@ func (r *Runs) Feed(ctx context.Context, options *FeedOptions) iter.Seq2[FeedRec
 	}
 }
 
-// feedWalk is one call of Feed.
 type feedWalk struct {
 	rt      *Runtime
 	options FeedOptions

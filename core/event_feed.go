@@ -54,7 +54,6 @@ func (r *Runs) Events(
 	}
 }
 
-// feed is one call of Events.
 type feed struct {
 	rt      *Runtime
 	id      runlane.RunID
@@ -168,7 +167,6 @@ func (f *feed) isBehind(sequence int64) bool {
 	return sequence > f.after
 }
 
-// follow polls the run, which is cheap, and reads its events when there are more.
 func (f *feed) follow(ctx context.Context) error {
 	wait := waitFirst
 	for !f.ended {

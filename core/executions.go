@@ -7,7 +7,6 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// sweepInterval is how often a set checks for due heartbeats.
 const sweepInterval = time.Second
 
 // executionSet holds attempts in progress, to end them together and to renew their leases, with one timer for all. The
@@ -42,7 +41,7 @@ func (s *executionSet) add(x *execution, firstBeat time.Duration) {
 	}
 }
 
-// localAttempts finds this runtime's attempts by lease token, for cancellations requested here.
+// localAttempts finds attempts here by lease token, for cancellations requested here.
 type localAttempts struct {
 	mu      sync.Mutex
 	byToken map[string]*execution // nil: the claim is in progress; cancelledEarly: also, and the run was cancelled

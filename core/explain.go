@@ -102,7 +102,6 @@ func (r *Runs) Explain(ctx context.Context, id runlane.RunID) (*Explanation, err
 	return e, nil
 }
 
-// situation is the input of an explanation.
 type situation struct {
 	run      *runlane.Run
 	delivery *lane.OutboxMessage // the latest; nil: none
@@ -122,7 +121,6 @@ type situation struct {
 	abandoned    int // attempts in a row, up to the last one
 }
 
-// slotHeld is a taken slot.
 type slotHeld struct {
 	run   runlane.RunID
 	until time.Time // end of the lease, which may be extended, or of the reservation

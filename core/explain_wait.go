@@ -288,7 +288,7 @@ func (s *situation) slotless(e *Explanation) {
 		s.queue.Concurrency))
 }
 
-// unlimited explains a run that lost its reservation in a queue without a limit, as far as this runtime knows.
+// unlimited explains a run that lost its reservation in a queue without a known limit.
 func (s *situation) unlimited(e *Explanation) {
 	if !s.known {
 		s.inUnknownQueue(e, "Its slot was not used in time.")

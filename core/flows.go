@@ -169,8 +169,8 @@ type CancelFlowOptions struct {
 
 // Cancel closes a flow and cancels its unfinished runs, as [Runs.Cancel] does. Nodes with runlane.IfFailed or
 // runlane.Always keep their conditions, which the cancelled runs may meet, unless the options say Everything. A
-// repeated call is the same cancellation, whatever the first one's outcome. A tick finishes what the call leaves. The
-// flow is returned as the call left it. Errors:
+// repeated call is the same cancellation. A tick finishes what the call leaves. The flow is returned as the call left
+// it. Errors:
 //
 //   - runlane.ErrValidationFailed: the flow has finished, or the options are wrong (checked before any read).
 //   - runlane.ErrFlowNotFound: there is no such flow.
@@ -204,8 +204,8 @@ func (f *Flows) toChange(ctx context.Context, id runlane.FlowID, options *Change
 // RetryFlowOptions of [Flows.Retry]. nil means no options.
 type RetryFlowOptions struct {
 	ChangeOptions
-	// Number selects a retry: the flow's Retries as last seen, plus one. However often the call is repeated, it makes that
-	// retry once; if it has begun, the flow is returned. 0 means the next.
+	// Number selects a retry: the flow's Retries as last seen, plus one. Repeated calls make that retry once, and return
+	// the flow if it has begun. 0 means the next.
 	Number int
 	// NothingUndone: the nodes with runlane.IfFailed that succeeded undid nothing. They were alerts, for example.
 	NothingUndone bool

@@ -46,7 +46,6 @@ func (g *gate) leave() {
 	}
 }
 
-// closing returns a channel that is closed with the gate.
 func (g *gate) closing() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// hookBuffer is how many changes may wait for a hook.
+	// hookBuffer bounds the changes that wait for a hook.
 	hookBuffer = 1024
 	// hookDrain is how long Close lets hooks see the buffered changes.
 	hookDrain = 2 * time.Second

@@ -93,7 +93,6 @@ func answerOf(request *runlane.WaitRequest, mail *lane.Mail) (answer runlane.Wai
 	return answer, len(signals) > 0 && !request.All || len(signals) == len(request.Names)
 }
 
-// keptAnswer is a recorded answer.
 type keptAnswer struct {
 	runlane.WaitAnswer
 	// Missing are the signals that did not come in time. They answer no other wait.

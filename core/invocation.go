@@ -84,7 +84,6 @@ func checkTimeout(task *runlane.Definition, invocation time.Duration) error {
 	}
 }
 
-// handlerNeed is the handler's time that a task needs to begin.
 func handlerNeed(task *runlane.Definition) time.Duration {
 	if task.Timeout == 0 {
 		return minHandlerTime
@@ -92,7 +91,6 @@ func handlerNeed(task *runlane.Definition) time.Duration {
 	return task.Timeout
 }
 
-// rules are the time limits of an attempt.
 type rules struct {
 	lease      time.Duration // renewed; 0 with a deadline
 	deadline   time.Time     // when the process is stopped; zero: never
@@ -101,7 +99,7 @@ type rules struct {
 	follows    bool          // others of its group have used some of the time
 }
 
-// newRules returns the rules of a renewed lease, or, with a deadline, of a fixed one.
+// newRules returns the rules of a renewed lease, or of a fixed one with a deadline.
 func newRules(o *DeliveryOptions, lease time.Duration, now func() time.Time) rules {
 	if o.Deadline.IsZero() {
 		return rules{lease: cmp.Or(lease, runlane.DefaultLease)}
@@ -170,7 +168,7 @@ func (r rules) leaseEnd(at time.Time) time.Time {
 	return at.Add(r.lease)
 }
 
-// checkTimeLeft checks that the time left here is enough to begin the task.
+// checkTimeLeft checks that the task may begin in the time left here.
 func (d *delivery) checkTimeLeft(ctx context.Context, run *runlane.Run, task *runlane.Definition, r rules) error {
 	left, bounded := r.handlerTime(d.rt.world.Now)
 	if !bounded || left >= r.need(task) {

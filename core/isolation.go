@@ -14,7 +14,6 @@ import (
 // log, and the methods of the errors that these return. A fault in it ends at most one attempt or one call. Handlers,
 // and the methods of their results, run in the attempt's goroutine. Everything else is called through this file.
 
-// panicked describes application code that did not return.
 type panicked struct {
 	value any    // what recover returned; nil for runtime.Goexit
 	stack []byte // nil for runtime.Goexit

@@ -15,8 +15,8 @@ type IdempotencyKeys struct{ rt *Runtime }
 func (rt *Runtime) IdempotencyKeys() *IdempotencyKeys { return &IdempotencyKeys{rt: rt} }
 
 // Reset frees a key that a finished run retains: the next trigger with it makes a new run. The finished run stays as it
-// is. If the owner is active, the error is runlane.ErrStorageConflict with runlane.ConflictIdempotencyKey, and the
-// owner is in Error.RunID. A key without an owner is runlane.ErrRunNotFound.
+// is. An active owner is runlane.ErrStorageConflict with runlane.ConflictIdempotencyKey, and is in Error.RunID. A key
+// without an owner is runlane.ErrRunNotFound.
 func (k *IdempotencyKeys) Reset(ctx context.Context, task runlane.TaskID, key string) error {
 	owner, leave, err := k.rt.ownerKey(task, "idempotency key", key)
 	if err != nil {
