@@ -205,25 +205,22 @@ func (p *newProject) write(folder, name string) (names []string, err error) {
 	values := strings.NewReplacer(
 		"__NAME__", name, "__MODULE__", p.module, "__VERSION__", p.version, "__TEMPLATE__", about,
 	)
-	entries, err := project.ReadDir("project")
-	if err != nil {
+	if err := os.Mkdir(filepath.Join(folder, "tasks"), 0o777); err != nil {
 		return nil, err
 	}
-	for _, entry := range entries {
-		path := "project/" + entry.Name()
-		switch {
-		case entry.IsDir():
-			continue
-		case entry.Name() == "template.yaml":
+	entries, _ := fs.Glob(project, "project/*.*")
+	tasks, _ := fs.Glob(project, "project/tasks/*")
+	for _, path := range append(entries, tasks...) {
+		name := strings.TrimSuffix(strings.TrimPrefix(path, "project/"), ".txt")
+		if other, ok := renamed[name]; ok {
+			name = other
+		}
+		if name == "template.yaml" {
 			path = template
 		}
 		text, err := project.ReadFile(path)
 		if err != nil {
 			return nil, err
-		}
-		name := strings.TrimSuffix(entry.Name(), ".txt")
-		if other, ok := renamed[name]; ok {
-			name = other
 		}
 		content := values.Replace(samfile.WithoutExample(string(text)))
 		if name == "go.mod" && p.source != "" {

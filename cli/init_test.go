@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"go/format"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,6 +55,21 @@ func names(t *testing.T, folder string) []string {
 	return found
 }
 
+// files are the files below a folder.
+func files(t *testing.T, folder string) (found []string) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(folder), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
 func TestInit_WritesAWholeProject_AndNothingElse(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -69,10 +85,10 @@ func TestInit_WritesAWholeProject_AndNothingElse(t *testing.T) {
 	}
 	project := filepath.Join(folder, "hello")
 	want := []string{
-		".gitignore", "Makefile", "README.md", "go.mod", "go.sum", "greet.go", "greet_test.go", "lanes.go", "lanes_lambda.go", "main.go", "open.go",
-		"samconfig.toml", "server_lambda.go", "template.yaml",
+		".gitignore", "Makefile", "README.md", "go.mod", "go.sum", "lanes.go", "lanes_lambda.go", "main.go", "open.go",
+		"samconfig.toml", "server_lambda.go", "tasks/greet.go", "tasks/greet_test.go", "tasks/tasks.go", "template.yaml",
 	}
-	if diff := cmp.Diff(want, names(t, project)); diff != "" {
+	if diff := cmp.Diff(want, files(t, project)); diff != "" {
 		t.Error(diff)
 	}
 	for _, name := range want {

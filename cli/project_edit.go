@@ -122,11 +122,11 @@ func (e *projectEdit) save() error {
 		}
 	}()
 	for _, name := range e.order {
-		folder := e.folder
-		if target, err := filepath.EvalSymlinks(filepath.Join(folder, name)); err == nil {
-			folder = filepath.Dir(target)
+		target := filepath.Join(e.folder, name)
+		if linked, err := filepath.EvalSymlinks(target); err == nil {
+			target = linked
 		}
-		file, err := os.CreateTemp(folder, "."+name+"-*")
+		file, err := os.CreateTemp(filepath.Dir(target), "."+filepath.Base(name)+"-*")
 		if err != nil {
 			return unwritable(name, err)
 		}

@@ -63,20 +63,20 @@ func sortedOf(names []string) []string {
 
 func contents(t *testing.T, folder string) map[string]string {
 	t.Helper()
-	files := map[string]string{}
-	for _, name := range names(t, folder) {
-		files[name] = text(t, folder, name)
+	found := map[string]string{}
+	for _, name := range files(t, folder) {
+		found[name] = text(t, folder, name)
 	}
-	return files
+	return found
 }
 
 func TestQueuesAdd_TouchesWhatItHasTo(t *testing.T) {
 	t.Parallel()
 	project := newProject(t)
-	wantFiles(t, project, "queues add reports --yes", "queues.go")
+	wantFiles(t, project, "queues add reports --yes", "tasks/queues.go")
 	wantFiles(t, project, "queues add reports --yes")
 	wantFiles(t, project, "queues add reports --own --yes", "template.yaml")
-	wantFiles(t, project, "queues add mail-out --concurrency 5 --fifo --yes", "queues.go", "template.yaml")
+	wantFiles(t, project, "queues add mail-out --concurrency 5 --fifo --yes", "tasks/queues.go", "template.yaml")
 	wantFiles(t, project, "queues add mail-out --fifo --yes")
 	for args, says := range map[string]string{
 		"queues add reports --fifo --yes": "the queue reports has a standard queue of SQS",
@@ -86,7 +86,7 @@ func TestQueuesAdd_TouchesWhatItHasTo(t *testing.T) {
 			t.Errorf("%s: %+v", args, r)
 		}
 	}
-	code := text(t, project, "queues.go")
+	code := text(t, project, "tasks/queues.go")
 	for _, want := range []string{
 		"var Reports = runlane.Queue{Name: \"reports\"}\n", "var MailOut = runlane.Queue{Name: \"mail-out\", Concurrency: 5}\n",
 	} {
@@ -129,7 +129,7 @@ func TestQueuesAdd_DeclaredByHand_StaysSo(t *testing.T) {
 	wantAdvice(t, project, "queues add reports --yes", "name it in a task, where it is not yet, and deploy")
 	wantAdvice(t, project, "queues add greet --yes", "Queue: QueueGreet, and deploy")
 	wantAdvice(t, project, "queues add greet --yes", "Queue: QueueGreet, and deploy")
-	if code := text(t, project, "queues.go"); !strings.Contains(code, "var QueueGreet = ") { // Greet is a task
+	if code := text(t, project, "tasks/queues.go"); !strings.Contains(code, "var QueueGreet = ") { // Greet is a task
 		t.Error(code)
 	}
 }
@@ -150,7 +150,7 @@ func TestQueuesAdd_QueueOfAParameter_IsRefused(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(project, "samconfig.toml"), []byte(values), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		wantFiles(t, project, "queues add orders-2 --own --yes", "queues.go", "template.yaml")
+		wantFiles(t, project, "queues add orders-2 --own --yes", "tasks/queues.go", "template.yaml")
 		r := inProject(t, project, "queues add orders --own --yes")
 		if r.code == cli.ExitOK || !strings.Contains(r.stderr, "of samconfig.toml names an SQS queue for \"orders\" already") {
 			t.Errorf("%s: %+v", value, r)
@@ -161,8 +161,8 @@ func TestQueuesAdd_QueueOfAParameter_IsRefused(t *testing.T) {
 func TestFunctionsAdd_BringsItsQueues(t *testing.T) {
 	t.Parallel()
 	project := newProject(t)
-	wantFiles(t, project, "queues add reports --own --yes", "queues.go", "template.yaml")
-	wantFiles(t, project, "queues add exports --yes", "queues.go")
+	wantFiles(t, project, "queues add reports --own --yes", "tasks/queues.go", "template.yaml")
+	wantFiles(t, project, "queues add exports --yes", "tasks/queues.go")
 	const add = "functions add slow --queues reports,exports,reports --timeout 900 --memory 1024 --batch-size 2 --concurrency 4 --yes"
 	if r := inProject(t, project, strings.Replace(add, "--yes", "--dry-run", 1)); strings.Count(r.stdout, "\n-") > 20 {
 		t.Errorf("what is added is shown as if %d lines had gone", strings.Count(r.stdout, "\n-"))
@@ -199,7 +199,7 @@ func TestProjectEdit_DryRun_ChangesNothing(t *testing.T) {
 		if r.code != cli.ExitOK || !strings.Contains(r.stdout, "ReportsQueue") {
 			t.Errorf("%s: %+v", args, r)
 		}
-		if strings.HasSuffix(args, "--json") && !strings.HasPrefix(r.stdout, `{"v":1,"kind":"edit","file":"queues.go","diff":"--- queues.go\n`) {
+		if strings.HasSuffix(args, "--json") && !strings.HasPrefix(r.stdout, `{"v":1,"kind":"edit","file":"tasks/queues.go","diff":"--- tasks/queues.go\n`) {
 			t.Errorf("%s: %s", args, r.stdout)
 		}
 	}
@@ -215,8 +215,8 @@ func TestProjectEdit_WhatCannotBe_IsRefusedAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	project, small, empty := newProject(t), newProject(t, "--minimal"), t.TempDir()
 	limited := newProject(t)
-	wantFiles(t, small, "queues add a --yes", "queues.go")
-	wantFiles(t, limited, "queues add reports --concurrency 3 --yes", "queues.go")
+	wantFiles(t, small, "queues add a --yes", "tasks/queues.go")
+	wantFiles(t, limited, "queues add reports --concurrency 3 --yes", "tasks/queues.go")
 	before := contents(t, project)
 	for _, c := range []struct{ folder, args, says string }{
 		{empty, "queues add reports --yes", "there is no Go program"},
@@ -246,7 +246,7 @@ func TestProjectEdit_WhatCannotBe_IsRefusedAndChangesNothing(t *testing.T) {
 	if diff := cmp.Diff(before, contents(t, project)); diff != "" {
 		t.Error(diff)
 	}
-	if got := len(names(t, small)); got != len(before)+1 {
+	if got := len(files(t, small)); got != len(before)+1 {
 		t.Errorf("%d files in the minimal project, want %d", got, len(before)+1)
 	}
 }

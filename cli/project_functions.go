@@ -125,7 +125,7 @@ func judgeFunction(f *samfile.Function) error {
 }
 
 func (e *projectEdit) addFunction(f *samfile.Function) error {
-	declared, _, _, err := e.queuesInCode()
+	declared, _, _, _, err := e.queuesInCode()
 	if err != nil {
 		return err
 	}

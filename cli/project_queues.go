@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -17,7 +16,10 @@ import (
 	"github.com/runlane/runlane-go/cli/internal/samfile"
 )
 
-const queuesFile = "queues.go"
+const (
+	queuesFile  = "queues.go"
+	tasksFolder = "tasks" // has the package of a project's tasks
+)
 
 func queuesAddCommand() *command {
 	return &command{
@@ -128,7 +130,7 @@ func carrierOf(values, queue string) string {
 // addQueueToCode declares the queue unless the project's code does so already. It returns the queue's variable, or ""
 // if the code has none.
 func (e *projectEdit) addQueueToCode(q runlane.Queue) (variable string, err error) {
-	declared, names, pkg, err := e.queuesInCode()
+	declared, names, folder, pkg, err := e.queuesInCode()
 	if err != nil {
 		return "", err
 	}
@@ -150,7 +152,8 @@ func (e *projectEdit) addQueueToCode(q runlane.Queue) (variable string, err erro
 			"%s is declared already", variable,
 		)
 	}
-	text, err := e.read(queuesFile)
+	path := filepath.Join(folder, queuesFile)
+	text, err := e.read(path)
 	if err != nil {
 		return "", err
 	}
@@ -161,7 +164,7 @@ func (e *projectEdit) addQueueToCode(q runlane.Queue) (variable string, err erro
 	if q.Concurrency > 0 {
 		limit = fmt.Sprintf(", Concurrency: %d", q.Concurrency)
 	}
-	e.write(queuesFile, strings.TrimRight(text, "\n")+fmt.Sprintf(
+	e.write(path, strings.TrimRight(text, "\n")+fmt.Sprintf(
 		"\n\n// %s is a queue: a task names it with Queue: %[1]s.\nvar %[1]s = runlane.Queue{Name: %q%s}\n",
 		variable, q.Name, limit,
 	))
@@ -171,27 +174,37 @@ func (e *projectEdit) addQueueToCode(q runlane.Queue) (variable string, err erro
 // codeQueue is a queue declared in code: its limit as written, and its variable or "".
 type codeQueue struct{ limit, variable string }
 
-// queuesInCode reads the Go files of the folder: declared queues, all package-level names, and the package's name.
-func (e *projectEdit) queuesInCode() (declared map[string]codeQueue, names map[string]bool, pkg string, err error) {
-	files, err := filepath.Glob(filepath.Join(e.folder, "*.go"))
-	if err != nil {
-		return nil, nil, "", err
+// queuesInCode reads the project's Go files: the declared queues, and of the folder where another one is declared its
+// package-level names and package. That is tasksFolder, or the project's own in a project without it.
+func (e *projectEdit) queuesInCode() (
+	declared map[string]codeQueue, names map[string]bool, folder, pkg string, err error,
+) {
+	own, _ := filepath.Glob(filepath.Join(e.folder, "*.go"))
+	tasks, _ := filepath.Glob(filepath.Join(e.folder, tasksFolder, "*.go"))
+	if len(tasks) > 0 {
+		folder = tasksFolder
 	}
 	declared, names = map[string]codeQueue{}, map[string]bool{}
-	for _, path := range files {
+	for _, path := range append(own, tasks...) {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
-		text, err := e.read(filepath.Base(path))
+		path, err := filepath.Rel(e.folder, path)
 		if err != nil {
-			return nil, nil, "", err
+			return nil, nil, "", "", err
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), filepath.Base(path), text, parser.SkipObjectResolution)
+		text, err := e.read(path)
 		if err != nil {
-			return nil, nil, "", usagef("correct it first; ", "%s is not valid Go: %v", filepath.Base(path), err)
+			return nil, nil, "", "", err
 		}
-		pkg = cmp.Or(pkg, file.Name.Name)
-		namesOf(file, names)
+		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, nil, "", "", usagef("correct it first; ", "%s is not valid Go: %v", path, err)
+		}
+		if filepath.Join(folder, filepath.Base(path)) == path {
+			pkg = file.Name.Name
+			namesOf(file, names)
+		}
 		ast.Inspect(file, func(node ast.Node) bool {
 			switch node := node.(type) {
 			case *ast.CompositeLit:
@@ -209,11 +222,11 @@ func (e *projectEdit) queuesInCode() (declared map[string]codeQueue, names map[s
 		})
 	}
 	if pkg == "" {
-		return nil, nil, "", usagef(
+		return nil, nil, "", "", usagef(
 			"go to your project's folder, or make one with \"init NAME\"", "there is no Go program in %s", e.folder,
 		)
 	}
-	return declared, names, pkg, nil
+	return declared, names, folder, pkg, nil
 }
 
 func namesOf(file *ast.File, names map[string]bool) {

@@ -106,7 +106,7 @@ func initialize(ctx context.Context, u *user) error {
 	return err
 }
 
-const ordersSource = `package main
+const ordersSource = `package tasks
 
 import (
 	"context"
@@ -134,7 +134,7 @@ func confirm(_ context.Context, a *runlane.Attempt, o Order) error {
 }
 `
 
-const ordersTest = `package main
+const ordersTest = `package tasks
 
 import (
 	"testing"
@@ -150,22 +150,22 @@ func TestConfirm_SaysWhatItConfirmed(t *testing.T) {
 `
 
 func addTask(_ context.Context, u *user) error {
-	if err := u.write("orders.go", ordersSource); err != nil {
+	if err := u.write("tasks/orders.go", ordersSource); err != nil {
 		return err
 	}
-	if err := u.write("orders_test.go", ordersTest); err != nil {
+	if err := u.write("tasks/orders_test.go", ordersTest); err != nil {
 		return err
 	}
-	return u.edit("open.go", "Greet.Handle(greet)}", "Greet.Handle(greet), Confirm.Handle(confirm)}")
+	return u.edit("tasks/tasks.go", "Greet.Handle(greet),", "Greet.Handle(greet), Confirm.Handle(confirm),")
 }
 
 func addQueue(_ context.Context, u *user) error {
 	const timeout, queue = "	Timeout: 10 * time.Second,\n", "	Queue:   runlane.Queue{Name: \"orders\"},\n"
-	return u.edit("orders.go", timeout, timeout+queue)
+	return u.edit("tasks/orders.go", timeout, timeout+queue)
 }
 
 func boundQueue(_ context.Context, u *user) error {
-	return u.edit("orders.go", `runlane.Queue{Name: "orders"}`, `runlane.Queue{Name: "orders", Concurrency: 2}`)
+	return u.edit("tasks/orders.go", `runlane.Queue{Name: "orders"}`, `runlane.Queue{Name: "orders", Concurrency: 2}`)
 }
 
 func runTests(ctx context.Context, u *user) error {
@@ -193,7 +193,7 @@ func firstRun(ctx context.Context, u *user) error {
 }
 
 func changeHandler(_ context.Context, u *user) error {
-	return u.edit("orders.go", `"confirmed": o.ID`, `"confirmed": "order " + o.ID`)
+	return u.edit("tasks/orders.go", `"confirmed": o.ID`, `"confirmed": "order " + o.ID`)
 }
 
 func secondRun(ctx context.Context, u *user) error {
@@ -225,7 +225,7 @@ func moveQueue(ctx context.Context, u *user) error {
 }
 
 // The bridge has a minute, so only the functions that were added can execute them. Their memory says which did.
-const reports = `package main
+const reports = `package tasks
 
 import (
 	"context"
@@ -258,11 +258,11 @@ func report(_ context.Context, a *runlane.Attempt, _ Month) error {
 `
 
 func addReport(_ context.Context, u *user) error {
-	if err := u.write("reports.go", reports); err != nil {
+	if err := u.write("tasks/reports.go", reports); err != nil {
 		return err
 	}
 	const confirm, both = "Confirm.Handle(confirm)", ", Report.Handle(report), Close.Handle(report)"
-	return u.edit("open.go", confirm+"}", confirm+both+"}")
+	return u.edit("tasks/tasks.go", confirm+",", confirm+both+",")
 }
 
 func thirdRun(ctx context.Context, u *user) error {
