@@ -43,10 +43,12 @@ type histogram struct {
 
 var _ core.Metrics = (*Metrics)(nil)
 
+// Count implements core.Metrics.
 func (m *Metrics) Count(name core.Metric, n int64, labels core.Labels) {
 	m.count("runlane_"+string(name)+"_total", labelsOf(labels), float64(n))
 }
 
+// Observe implements core.Metrics.
 func (m *Metrics) Observe(name core.Metric, d time.Duration, labels core.Labels) {
 	m.observe("runlane_"+string(name)+"_seconds", labelsOf(labels), d)
 }

@@ -90,7 +90,7 @@ func TestBinary_OnAFile(t *testing.T) {
 		{[]string{"doctor", "--all"}, "ok       pages of the file: SQLite finds nothing wrong"},
 		{[]string{"backup", path + ".copy"}, path + ".copy has a copy of lane sqlite"},
 		{[]string{"runs", "get", string(made.Run), "--lane", "sqlite:" + path + ".copy"}, "succeeded"},
-		{[]string{"runs", "list", "--env", "other", "--json"}, `environment "other" has no runs here, "default" has: see --env`},
+		{[]string{"runs", "list", "--env", "other", "--json"}, `environment "other" has no runs here, "default" has: use --env`},
 		{[]string{"runs", "prune", "--older-than", "1h", "--yes"}, ""},
 	} {
 		if out, news := p.run(t, 0, call.args...); !strings.Contains(out+news, call.says) || strings.Contains(out+news, "AWS") {

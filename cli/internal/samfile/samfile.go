@@ -16,11 +16,13 @@ import (
 // MissingError names a missing part of the template that an addition would copy.
 type MissingError struct{ Part string }
 
+// Error implements error.
 func (e *MissingError) Error() string { return "the template has no " + e.Part }
 
 // TakenError names a different part of the template that already has the name of a new one.
 type TakenError struct{ Part string }
 
+// Error implements error.
 func (e *TakenError) Error() string { return "the template has another " + e.Part }
 
 // KindError is a queue that exists as an SQS queue of the other kind, which SQS cannot change.
@@ -29,6 +31,7 @@ type KindError struct {
 	FIFO  bool // of the existing queue
 }
 
+// Error implements error.
 func (e *KindError) Error() string {
 	kind := "standard"
 	if e.FIFO {

@@ -56,6 +56,7 @@ type World struct {
 	Caller                  runlane.RunID
 }
 
+// Open creates the world on a lane.
 func Open(ctx context.Context, l *lane.Lane) (*World, error) {
 	w := &World{}
 	var later atomic.Int64 // each reading of the clock is a millisecond later than the last
