@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"embed"
@@ -112,7 +113,7 @@ func (s *session) writeProject(ctx context.Context, p *newProject) error {
 	}
 	result := written{Folder: p.folder, Module: p.module, Files: files}
 	if s.json {
-		return firstError(s.emit("project", &result), unbuildable)
+		return cmp.Or(s.emit("project", &result), unbuildable)
 	}
 	s.line("wrote %s: %s", name, strings.Join(files, ", "))
 	if err := s.results.Flush(); err != nil { // first, even into a pipe

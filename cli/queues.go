@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/doctor"
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
@@ -33,7 +35,7 @@ func queuesListCommand() *command {
 				if err != nil {
 					return err
 				}
-				states, late := queuesInUse(ctx, rt)
+				states, late := doctor.QueuesInUse(ctx, rt)
 				t := &table{header: []string{"QUEUE", "LIMIT", "KNOWN", "BOUND", "ORDERED"}}
 				for _, state := range states {
 					if s.json {
@@ -51,15 +53,6 @@ func queuesListCommand() *command {
 			}
 		},
 	}
-}
-
-// queuesInUse returns the queues in use; with an error, those known without a request.
-func queuesInUse(ctx context.Context, rt *core.Runtime) ([]core.QueueState, error) {
-	states, err := rt.Queues().InUse(ctx)
-	if err != nil {
-		return rt.Queues().List(), err
-	}
-	return states, nil
 }
 
 func limitText(state *core.QueueState) string {
@@ -105,7 +98,7 @@ func queuesStatsCommand() *command {
 				if err != nil {
 					return err
 				}
-				states, incomplete := queuesInUse(ctx, rt)
+				states, incomplete := doctor.QueuesInUse(ctx, rt)
 				named := len(args) > 0
 				if !named {
 					for _, state := range states {
@@ -116,7 +109,7 @@ func queuesStatsCommand() *command {
 				if incomplete != nil && errors.Is(err, runlane.ErrQueueNotFound) {
 					return incomplete // so the names cannot be checked
 				}
-				return firstError(err, incomplete)
+				return cmp.Or(err, incomplete)
 			}
 		},
 	}
@@ -178,7 +171,7 @@ func (s *session) queueStats(
 		s.line("")
 		s.write(keys)
 	}
-	return firstError(missing, late)
+	return cmp.Or(missing, late)
 }
 
 func addKeys(t *table, stats *core.QueueStats, plus string) {
@@ -208,7 +201,7 @@ func queueNames(ctx context.Context, s *session) []string {
 	if err != nil {
 		return nil // completion shows no errors
 	}
-	states, _ := queuesInUse(ctx, rt)
+	states, _ := doctor.QueuesInUse(ctx, rt)
 	var names []string
 	for _, state := range states {
 		names = append(names, string(state.Queue.Name))

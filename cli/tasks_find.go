@@ -107,12 +107,3 @@ func (b *taskBook) missingKeys(e *taskbook.MissingKeysError) error {
 		e.Error(),
 	)
 }
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	g "maragu.dev/gomponents"
 
@@ -49,7 +50,7 @@ func (v *visitor) frame(p *page) g.Node {
 			h.Footer(
 				g.Iff(v.Known, func() g.Node {
 					return g.Textf("%s on %s · made in %s%s · ",
-						v.rt.Environment(), v.rt.Lane().Name, short(since(v.now)), v.cost())
+						v.rt.Environment(), v.rt.Lane().Name, short(time.Since(v.now)), v.cost())
 				}),
 				h.A(h.Href(v.Prefix+"/docs"), g.Text("API")), g.Text(" · "),
 				h.Button(h.Type("button"), h.ID("zone"), h.Class("plain"), g.Text("Times: UTC")), g.Text(" · "),

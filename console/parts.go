@@ -16,8 +16,6 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-func since(t time.Time) time.Duration { return time.Since(t) }
-
 // assetVersion is a hash of a file for its URL.
 func assetVersion(name string) string {
 	if known, ok := versions.Load(name); ok {

@@ -139,7 +139,7 @@ func unexpected(err error, doing string) error {
 }
 
 func checkQueues(ctx context.Context, rt *core.Runtime) (string, error) {
-	states, _ := queuesInUse(ctx, rt) // checkWaiting reports the error
+	states, _ := QueuesInUse(ctx, rt) // checkWaiting reports the error
 	bound := 0
 	var unbound *Warning
 	for _, state := range states {
@@ -258,7 +258,7 @@ func checkIndexes(ctx context.Context, reader indexReader) (string, error) {
 
 func checkWaiting(ctx context.Context, rt *core.Runtime) (string, error) {
 	waiting := 0
-	states, incomplete := queuesInUse(ctx, rt)
+	states, incomplete := QueuesInUse(ctx, rt)
 	for _, state := range states {
 		stats, err := rt.Queues().Stats(ctx, state.Queue.Name)
 		if stats == nil {
@@ -339,7 +339,7 @@ func checkSchedules(ctx context.Context, rt *core.Runtime) (string, error) {
 
 func checkPublishing(ctx context.Context, rt *core.Runtime) (string, error) {
 	sent := 0
-	states, _ := queuesInUse(ctx, rt) // checkWaiting reports the error
+	states, _ := QueuesInUse(ctx, rt) // checkWaiting reports the error
 	for _, state := range states {
 		if !state.Bound {
 			continue

@@ -113,8 +113,8 @@ func Examine(ctx context.Context, rt *core.Runtime) (findings []shown.Finding, e
 // FunctionTimeouts are the timeouts in seconds for which the template has a visibility timeout.
 var FunctionTimeouts = []int{30, 60, 120, 300, 600, 900}
 
-// queuesInUse returns the queues in use; with an error, those known without a request.
-func queuesInUse(ctx context.Context, rt *core.Runtime) ([]core.QueueState, error) {
+// QueuesInUse returns the queues in use; with an error, those known without a request.
+func QueuesInUse(ctx context.Context, rt *core.Runtime) ([]core.QueueState, error) {
 	states, err := rt.Queues().InUse(ctx)
 	if err != nil {
 		return rt.Queues().List(), err
