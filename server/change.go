@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
@@ -279,7 +280,7 @@ func pruneRuns(ctx context.Context, c *call, in *pruneInput) (*reply, error) {
 		return nil, err
 	}
 	options := &core.PruneOptions{
-		OlderThan:     max(1, spanOf(*in.Body.OlderThan)), // core treats 0 as unset
+		OlderThan:     max(1, time.Duration(*in.Body.OlderThan)), // core treats 0 as unset
 		Statuses:      statuses,
 		After:         in.Body.After,
 		DryRun:        in.Body.DryRun,

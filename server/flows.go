@@ -31,7 +31,7 @@ func listFlows(ctx context.Context, c *call, in *flowsInput) (*reply, error) {
 
 type flowInput struct {
 	oneFlow
-	Sizes bool `query:"sizes" doc:"true: with outputBytes to callers who may see outputs, which are read for it"`
+	Sizes bool `query:"sizes" doc:"true: with outputBytes, for callers that may see outputs"`
 }
 
 func getFlow(ctx context.Context, c *call, in *flowInput) (*reply, error) {
@@ -73,7 +73,7 @@ func cancelFlow(ctx context.Context, c *call, in *flowCancelInput) (*reply, erro
 type flowRetryBody struct {
 	reasonBody
 	DryRun        bool `json:"dryRun" doc:"true: say which nodes would get new runs, and make none"`
-	Number        int  `json:"number" min:"0" max:"90" doc:"the retry that is meant, retries of the flow and one more: it is made once, however often it is asked for; 0: the next"`
+	Number        int  `json:"number" min:"0" max:"90" doc:"the retry to make, at most once: the flow's retries plus one; 0: the next"`
 	NothingUndone bool `json:"nothingUndone" doc:"true: nodes that ran because others failed undid nothing"`
 }
 
@@ -134,8 +134,8 @@ func flowOperations() []operation {
 			name:    "listFlows",
 			group:   "Flows",
 			summary: "List flows, without their nodes",
-			text: "Those that have not finished come first, by their ids, then the others, the latest first. A page " +
-				"may be short or empty and still have next. Lists lag a little behind single flows.",
+			text: "Unfinished flows come first, by id, then the others, the latest first. A page may be short or empty " +
+				"and still have next. Lists lag a little behind single flows.",
 			answers: many[runlane.FlowState]("flow"),
 		}, listFlows),
 		serve(operation{
@@ -145,8 +145,8 @@ func flowOperations() []operation {
 			name:    "startFlow",
 			group:   "Flows",
 			summary: "Start a flow",
-			text: "When it answers, all its runs are durable. The same flow again changes nothing, so a request " +
-				"whose answer was lost is repeated; a flow of this id with other nodes is refused.",
+			text: "When it answers, all its runs are durable. The same flow again changes nothing, so a request whose " +
+				"answer was lost can be repeated; a flow with the same id and other nodes is refused.",
 			answers: ok[runlane.FlowState]("flow"),
 			limit:   MaxBatchBody,
 		}, startFlow),
@@ -178,9 +178,9 @@ func flowOperations() []operation {
 			scope:   ScopeOperate,
 			name:    "retryFlow",
 			group:   "Flows",
-			summary: "Repeat what did not succeed of a finished flow, and what goes after it",
-			text: "What has succeeded stays. renewed names the nodes that get new runs, with the payloads of the old " +
-				"ones. A call whose answer was lost is repeated: with number it makes no second retry.",
+			summary: "Repeat a finished flow's nodes that did not succeed, and later ones",
+			text: "Nodes that succeeded stay. renewed names the nodes that get new runs, with the payloads of the old " +
+				"ones. To repeat a call whose answer was lost, give number: it makes no second retry.",
 			answers: ok[shown.FlowChange]("flow.change"),
 		}, retryFlow),
 		serve(operation{
@@ -190,8 +190,8 @@ func flowOperations() []operation {
 			name:    "getTree",
 			group:   "Flows",
 			summary: "Get a run with what it called, and what that called",
-			text: "At most 1,000 runs are shown altogether, and the others are counted by their status. Where not all of a " +
-				"call are shown, failed ones come first, then those that have not ended. Each is as it was when it was read.",
+			text: "At most 1,000 runs are shown; the others are counted by status. If a call is not shown whole, failed " +
+				"runs come first, then unfinished ones. Each run is as it was when it was read.",
 			answers: ok[shown.Tree]("run.tree"),
 			tagged:  true,
 		}, getTree),

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"reflect"
 	"strconv"
 	"strings"
@@ -286,7 +287,7 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, o *operation, answe
 		status = http.StatusOK
 	}
 	if answered.made {
-		h.Set("Location", a.prefix+"/v1/runs/"+pathEscape(answered.run))
+		h.Set("Location", a.prefix+"/v1/runs/"+url.PathEscape(answered.run))
 	}
 	h.Set("Content-Type", cmp.Or(answered.media, "application/json"))
 	a.write(w, r, status, body)

@@ -78,8 +78,8 @@ func runOperations() []operation {
 			name:    "triggerBatch",
 			group:   "Runs",
 			summary: "Trigger many runs",
-			text: "Each run is a separate commit: one that is wrong fails alone, with its error at its place. " +
-				"Give each a key or an id, then a batch can be repeated.",
+			text: "Each run is a separate commit: an invalid one fails alone, with its error at its place. Give each a " +
+				"key or an id, so that a batch can be repeated.",
 			answers: ok[batchResult]("batch"),
 			limit:   MaxBatchBody,
 		}, triggerBatch),
@@ -120,7 +120,7 @@ func runOperations() []operation {
 			scope:   ScopeRead,
 			name:    "explainRun",
 			group:   "Runs",
-			summary: "Say why a run is where it is, and what happens next",
+			summary: "Explain the state of a run, and what happens next",
 			answers: ok[core.Explanation]("explanation"),
 		}, explainRun),
 		serve(operation{
@@ -194,7 +194,7 @@ func changeOperations() []operation {
 			name:    "findKey",
 			group:   "Keys",
 			summary: "Get the run that owns a key",
-			text:    "The key stands in the body, since addresses are logged on their way.",
+			text:    "The key is in the body, since proxies log URLs.",
 			answers: ok[runlane.Run]("run"),
 		}, findKey),
 		serve(operation{
@@ -222,7 +222,7 @@ func bulkRoute(
 		group:   "Bulk",
 		summary: summary,
 		text: "A filter is required, or all. Count with dryRun first. Call again with the same body and after = " +
-			"next until there is no next: what was done is not done twice.",
+			"next until there is no next: nothing is done twice.",
 		answers: ok[bulkOutcome]("bulk"),
 	}, bulkHandler(verb, all))
 }
@@ -241,8 +241,8 @@ func bulkOperations() []operation {
 			name:    "pruneRuns",
 			group:   "Bulk",
 			summary: "Remove runs that ended long enough ago, with their histories",
-			text: "The oldest go first. What was removed is gone. Call again with the same body and after = " +
-				"next until there is no next.",
+			text: "The oldest go first. Removed runs are gone. Call again with the same body and after = next until " +
+				"there is no next.",
 			answers: ok[bulkOutcome]("bulk"),
 		}, pruneRuns),
 	}
@@ -329,11 +329,11 @@ func fixedOperations() []operation {
 			name:    "streamEvents",
 			group:   "Events",
 			summary: "Stream the events of a run, or of all runs, as Server-Sent Events",
-			text: "The event of each is the event's type, its data the object event, and its id resumes behind it, " +
-				"as Last-Event-ID. The stream of a run ends behind the event that ends the run; a caller that " +
-				"connects again with all of them gets 204. That of all runs tells what is committed from now " +
-				"on, in that order, and does not end: on lanes in memory and in a file, 501 elsewhere. It begins with an " +
-				"event begin, whose id resumes at its beginning.",
+			text: "Each has the event's type as its name, the object event as its data, and an id that resumes after " +
+				"it, as Last-Event-ID. The stream of a run ends after the event that ends the run; a caller that " +
+				"connects again after it gets 204. The stream of all runs has what is committed from now on, in " +
+				"order, and does not end; it needs a lane in memory or in a file, and is 501 elsewhere. It begins " +
+				"with an event begin, whose id resumes at its beginning.",
 			answers: []answer{
 				{status: http.StatusOK, media: eventStream, text: "the events"},
 				{status: http.StatusNoContent, text: "the run has ended and everything was seen"},

@@ -20,7 +20,7 @@ func environmentOperations() []operation {
 			name:    "getTask",
 			group:   "Environment",
 			summary: "Get a task, with the schema of its payloads",
-			text:    "Schemas are those of the file of tasks that the serving program was given.",
+			text:    "Schemas come from the serving program's file of tasks.",
 			answers: ok[shown.Task]("task"),
 		}, getTask),
 		serve(operation{
@@ -47,10 +47,10 @@ func environmentOperations() []operation {
 			scope:   ScopeOperate,
 			name:    "doctor",
 			group:   "Environment",
-			summary: "Check whether everything works, and say how to correct it",
-			text: "The lane, access, queues, work that no worker takes, dead letters, and the storage's invariants " +
-				"on a sample. Access is judged by trying: reads that find nothing, and writes whose condition cannot " +
-				"hold. On DynamoDB it costs about as much as a page of runs and one of each queue.",
+			summary: "Check whether everything works, and how to fix it",
+			text: "Checks the lane, access, queues, work that no worker takes, dead letters, and the storage's " +
+				"invariants on a sample. It tests access by reads that find nothing and writes that cannot succeed. " +
+				"On DynamoDB it costs about as much as a page of runs and one of each queue.",
 			answers: many[shown.Finding]("finding"),
 		}, diagnose),
 		serve(operation{

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
@@ -223,8 +222,8 @@ func getProgress(ctx context.Context, c *call, in *oneRun) (*reply, error) {
 
 type keyBody struct {
 	Task        named[runlane.TaskID] `json:"taskId" required:"true" doc:"the task"`
-	Idempotency string                `json:"idempotencyKey" doc:"whose owner is meant; this or singletonKey"`
-	Singleton   string                `json:"singletonKey" doc:"the key whose active run is meant"`
+	Idempotency string                `json:"idempotencyKey" doc:"the key whose owner to find; this or singletonKey"`
+	Singleton   string                `json:"singletonKey" doc:"the key whose active run to find"`
 }
 
 type keyInput struct {
@@ -353,5 +352,3 @@ func tick(ctx context.Context, c *call, _ *nothing) (*reply, error) {
 	}
 	return object("tick", shown.TickOf(result)), nil
 }
-
-func pathEscape(id string) string { return url.PathEscape(id) }

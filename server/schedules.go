@@ -11,8 +11,6 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-func spanOf(s span) time.Duration { return time.Duration(s) }
-
 type oneSchedule struct {
 	Schedule runlane.ScheduleID `path:"schedule" doc:"the id of the schedule"`
 }

@@ -51,7 +51,7 @@ func signalRun(ctx context.Context, c *call, in *signalInput) (*reply, error) {
 }
 
 type nodeSignalBody struct {
-	Node string `json:"node" required:"true" doc:"the name of the node, whose latest run is meant"`
+	Node string `json:"node" required:"true" doc:"the name of the node; its latest run gets the signal"`
 	signalBody
 }
 

@@ -327,10 +327,10 @@ func workOperations() []operation {
 			name:    "claimRun",
 			group:   "Work",
 			summary: "Claim a run to execute",
-			text: "The answer comes with the first run of the tasks that is due, or with 204 when none came. Until " +
-				"the lease ends the attempt is the caller's. What is sent with the token later is 409 with the " +
-				"conflict lease_ownership once it is not. With runId the answer comes at once, and the wakeup is " +
-				"acknowledged after 200 and 204. Payloads are answered whatever the server hides elsewhere.",
+			text: "The answer is the first due run of the tasks, or 204 if none came in time. The attempt is the " +
+				"caller's until the lease ends; later requests with the token are 409 with the conflict " +
+				"lease_ownership. With runId the answer comes at once; acknowledge the wakeup after 200 and 204. " +
+				"Payloads are included, whatever the server hides elsewhere.",
 			answers: append(
 				ok[shown.Claim]("claim"),
 				answer{status: http.StatusNoContent, text: "no run came in the time"},
@@ -352,10 +352,10 @@ func workOperations() []operation {
 			"The first record of a name counts: the answer is the one that is kept.",
 			ok[runlane.StepRecord]("step"), keepStep),
 		claimRoute("sleep", "sleepRun", "Let a run pause",
-			"suspended says that the attempt has ended: the run is claimed again when the time has come, and sleeps "+
-				"no second time.", ok[shown.Waited]("waited"), sleepRun),
+			"suspended means that the attempt has ended: the run is claimed again when the time has come, and does not "+
+				"sleep again.", ok[shown.Waited]("waited"), sleepRun),
 		claimRoute("wait", "awaitSignal", "Let a run wait for signals",
-			"suspended says that the attempt has ended: the run is claimed again when a signal came, and finds it.",
+			"suspended means that the attempt has ended: the run is claimed again when a signal came, and finds it.",
 			ok[shown.Waited]("waited"), awaitSignal),
 	}, makingOperations()...)
 }

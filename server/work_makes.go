@@ -58,7 +58,7 @@ type claimSignalBody struct {
 	claimToken
 	Run  named[runlane.RunID]  `json:"runId" doc:"the run; or flow and node"`
 	Flow named[runlane.FlowID] `json:"flow" doc:"the flow of the node"`
-	Node string                `json:"node" doc:"the name of the node, whose latest run is meant"`
+	Node string                `json:"node" doc:"the name of the node; its latest run gets the signal"`
 	signalBody
 }
 
@@ -126,7 +126,7 @@ type nodeBody struct {
 	Task    named[runlane.TaskID]    `json:"task" required:"true" doc:"the task of the run"`
 	Payload json.RawMessage          `json:"payload" doc:"any JSON, kept byte by byte; null unless given"`
 	After   []string                 `json:"after" doc:"names of nodes that have to end before; none: at once"`
-	If      runlane.Condition        `json:"if" doc:"what their ends have to be: succeeded, failed, always"`
+	If      runlane.Condition        `json:"if" doc:"the required ends of these: succeeded, failed, always"`
 	Queue   named[runlane.QueueName] `json:"queue" doc:"a queue in place of the task's"`
 	Meta    map[string]string        `json:"meta" doc:"kept with the run"`
 	Foreign bool                     `json:"foreign" doc:"take the name of the task without looking it up"`
@@ -209,8 +209,8 @@ func makingOperations() []operation {
 			"The claim is judged before. Give the signal an id: attempts are repeated.",
 			ok[shown.Change]("change"), signalByClaim)),
 		makes(claimRoute("call", "callRuns", "Make runs below the claimed one, and wait for their ends",
-			"suspended says that the attempt has ended: the run is claimed again when all have ended, and finds them "+
-				"in the order of the payloads. Each is made once.",
+			"suspended means that the attempt has ended: the run is claimed again when all have ended, and finds "+
+				"them in the order of the payloads. Each is made once.",
 			ok[shown.CallAnswer]("called"), callRuns)),
 		makes(claimRoute("flow", "flowByClaim", "Start a flow by an attempt",
 			"The claim is judged before. The flow goes on when the run has ended.",

@@ -130,7 +130,7 @@ export interface ClaimSignalBody {
   id?: string;
   /** the name that the run waits for */
   name: string;
-  /** the name of the node, whose latest run is meant */
+  /** the name of the node; its latest run gets the signal */
   node?: string;
   /** the run; or flow and node */
   runId?: string;
@@ -231,7 +231,7 @@ export interface FlowRetryBody {
   dryRun?: boolean;
   /** true: nodes that ran because others failed undid nothing */
   nothingUndone?: boolean;
-  /** the retry that is meant, retries of the flow and one more: it is made once, however often it is asked for; 0: the next */
+  /** the retry to make, at most once: the flow's retries plus one; 0: the next */
   number?: number;
   /** for people, at most 256 bytes; kept with the change */
   reason?: string;
@@ -252,9 +252,9 @@ export interface HeartbeatBody {
 }
 
 export interface KeyBody {
-  /** whose owner is meant; this or singletonKey */
+  /** the key whose owner to find; this or singletonKey */
   idempotencyKey?: string;
-  /** the key whose active run is meant */
+  /** the key whose active run to find */
   singletonKey?: string;
   /** the task */
   taskId: string;
@@ -281,7 +281,7 @@ export interface NodeBody {
   after?: string[];
   /** take the name of the task without looking it up */
   foreign?: boolean;
-  /** what their ends have to be: succeeded, failed, always */
+  /** the required ends of these: succeeded, failed, always */
   if?: string;
   /** kept with the run */
   meta?: Record<string, string>;
@@ -302,7 +302,7 @@ export interface NodeSignalBody {
   id?: string;
   /** the name that the run waits for */
   name: string;
-  /** the name of the node, whose latest run is meant */
+  /** the name of the node; its latest run gets the signal */
   node: string;
 }
 

@@ -159,7 +159,7 @@ class ClaimSignalBody(_ClaimSignalBodyNeeded, total=False):
     id: str
     """a second request with it and the same body changes nothing"""
     node: str
-    """the name of the node, whose latest run is meant"""
+    """the name of the node; its latest run gets the signal"""
     runId: str
     """the run; or flow and node"""
 
@@ -273,7 +273,7 @@ class FlowRetryBody(TypedDict, total=False):
     nothingUndone: bool
     """true: nodes that ran because others failed undid nothing"""
     number: int
-    """the retry that is meant, retries of the flow and one more: it is made once, however often it is asked for; 0: the next"""
+    """the retry to make, at most once: the flow's retries plus one; 0: the next"""
     reason: str
     """for people, at most 256 bytes; kept with the change"""
 
@@ -302,9 +302,9 @@ class _KeyBodyNeeded(TypedDict):
 
 class KeyBody(_KeyBodyNeeded, total=False):
     idempotencyKey: str
-    """whose owner is meant; this or singletonKey"""
+    """the key whose owner to find; this or singletonKey"""
     singletonKey: str
-    """the key whose active run is meant"""
+    """the key whose active run to find"""
 
 
 KeyRetention = dict[str, Any]
@@ -356,7 +356,7 @@ class _NodeSignalBodyNeeded(TypedDict):
     name: str
     """the name that the run waits for"""
     node: str
-    """the name of the node, whose latest run is meant"""
+    """the name of the node; its latest run gets the signal"""
 
 
 class NodeSignalBody(_NodeSignalBodyNeeded, total=False):
