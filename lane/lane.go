@@ -8,16 +8,13 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Lane pairs a storage with a transport that wakes its workers. Build one with [New].
+// Lane pairs a Storage with a Transport that wakes its workers. Name is for diagnostics. Build one with [New].
 type Lane struct {
 	// Environment of a runtime with no environment in its own options.
 	Environment runlane.Environment
-	// Name is for diagnostics.
-	Name string
-	// Storage is the durable truth.
-	Storage Storage
-	// Transport wakes workers.
-	Transport Transport
+	Name        string
+	Storage     Storage
+	Transport   Transport
 	// OperatorReads: operators may read through Storage. Needs a storage with ReadsRunHistory.
 	OperatorReads bool
 	// ProductionDurable: both halves survive the loss of any process.
@@ -36,11 +33,9 @@ type Options struct {
 	ProductionDurable bool
 }
 
-// Capabilities are the promises of both halves of a lane.
+// Capabilities are the promises of a lane's Storage and Transport.
 type Capabilities struct {
-	// Storage holds the storage's flags.
-	Storage StorageCapabilities `json:"storage"`
-	// Transport holds the transport's flags.
+	Storage   StorageCapabilities   `json:"storage"`
 	Transport TransportCapabilities `json:"transport"`
 }
 

@@ -116,16 +116,14 @@ type RunRef struct {
 	OutboxID string
 }
 
-// RunQuery filters runs. Zero fields match all.
+// RunQuery filters runs by TaskID, Queue, the ScheduleID of the schedule that made them, and the fields below. Zero
+// fields match all.
 type RunQuery struct {
 	PageQuery
 	// Statuses matches runs with any of these.
-	Statuses []runlane.Status
-	// TaskID matches runs of the task.
-	TaskID runlane.TaskID
-	// Queue matches runs of the queue.
-	Queue runlane.QueueName
-	// ScheduleID matches runs made by the schedule.
+	Statuses   []runlane.Status
+	TaskID     runlane.TaskID
+	Queue      runlane.QueueName
 	ScheduleID runlane.ScheduleID
 	// SourceRunID finds reruns, manual retries and follow-ups of a run.
 	SourceRunID runlane.RunID
@@ -133,12 +131,10 @@ type RunQuery struct {
 	Waiting runlane.WaitingFor
 }
 
-// EventQuery pages one run's history.
+// EventQuery pages one run's history. RunID is required. Descending lists the newest first.
 type EventQuery struct {
 	PageQuery
-	// RunID names the run; required.
-	RunID runlane.RunID
-	// Descending lists the newest first.
+	RunID      runlane.RunID
 	Descending bool
 }
 
