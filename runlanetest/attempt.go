@@ -172,7 +172,6 @@ func (a *Attempt) Notes() []string {
 // attributes.
 func (a *Attempt) Logs() []string { return a.logs.lines() }
 
-// reports records outputs and notes.
 type reports struct{ *Attempt }
 
 var _ runlane.ReportHost = (*reports)(nil)

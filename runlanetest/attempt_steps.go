@@ -29,7 +29,6 @@ type stepHost struct {
 	waiting  []string // names of calls that suspended the attempt
 }
 
-// suspendedBy returns the calls that suspended the attempt.
 func (h *stepHost) suspendedBy() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,7 +101,6 @@ func refusedStep(format string, args ...any) error {
 	}
 }
 
-// record adds a record of this attempt.
 func (h *stepHost) record(call runlane.StepCall, result json.RawMessage) (*runlane.StepRecord, error) {
 	if err := tooLarge("result of a step", result, maxStoredPayload, ""); err != nil {
 		return nil, err

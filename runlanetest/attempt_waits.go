@@ -40,7 +40,6 @@ func (m *mailHost) send(value runlane.SignalValue) error {
 	return err
 }
 
-// waitHost answers waits from the sent signals.
 type waitHost struct{ *Attempt }
 
 var _ runlane.WaitHost = (*waitHost)(nil)
@@ -111,7 +110,6 @@ func (a *waitHost) takeInboxes(request *runlane.WaitRequest) error {
 	return nil
 }
 
-// unanswered describes the request's wait.
 func unanswered(request *runlane.WaitRequest) *runlane.Waiting {
 	w := &runlane.Waiting{
 		For:    []runlane.WaitingFor{runlane.WaitingSignal},
@@ -177,7 +175,6 @@ func (h *callHost) CallRuns(_ context.Context, request runlane.CallRequest) ([]*
 	return runs, nil
 }
 
-// run returns a run with this end.
 func (e End) run(id runlane.RunID, task runlane.TaskID) (*runlane.Run, error) {
 	run := &runlane.Run{
 		ID:          id,

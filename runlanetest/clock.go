@@ -9,7 +9,6 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// clock is the runtime's clock.
 type clock interface {
 	now() time.Time
 	// moveTo has one caller at a time and never gets a past time.
@@ -58,5 +57,4 @@ func counted(now func() time.Time) *core.World {
 	}
 }
 
-// since formats the distance of two instants.
 func since(from, to time.Time) string { return "+" + runlane.FormatDuration(to.Sub(from)) }

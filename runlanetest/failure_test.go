@@ -144,7 +144,7 @@ func TestNew_WrongOptions_EndTheTest(t *testing.T) {
 	for want, options := range map[string]*runlanetest.Options{
 		"Options.AttemptLimit is negative":               {AttemptLimit: -1},
 		"Options.MaxSteps is negative":                   {MaxSteps: -1},
-		"Options.Start is set with Options.Synctest":   {Start: time.Unix(1, 0), Synctest: true},
+		"Options.Start is set with Options.Synctest":     {Start: time.Unix(1, 0), Synctest: true},
 		`Options.Handlers: task "echo" has two handlers`: {Handlers: []runlane.Handler{echo.Handle(succeed), echo.Handle(succeed)}},
 		"Options.Handlers[0] has no task":                {Handlers: []runlane.Handler{{}}},
 	} {

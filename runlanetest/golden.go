@@ -148,7 +148,6 @@ func RequireGolden(t testing.TB, run *History, path string) {
 	}
 }
 
-// oneLine escapes line breaks.
 func oneLine(text string) string {
 	return strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(text)
 }

@@ -81,7 +81,6 @@ func tooLarge(what string, b []byte, limit int, run runlane.RunID) error {
 	}
 }
 
-// counter is a writer that counts.
 type counter int
 
 // Write implements io.Writer.

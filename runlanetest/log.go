@@ -55,7 +55,6 @@ func newLogger(to io.Writer, now func() time.Time) *slog.Logger {
 	}))
 }
 
-// lineBuffer keeps written lines.
 type lineBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -73,7 +72,6 @@ func (b *lineBuffer) lines() []string {
 	return splitLines(b.text.String())
 }
 
-// splitLines returns no line for an empty text.
 func splitLines(text string) []string {
 	if text == "" {
 		return nil

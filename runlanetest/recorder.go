@@ -37,7 +37,6 @@ type Recorder struct {
 
 // Recorded is one call of Trigger.
 type Recorded struct {
-	// TaskID of the call.
 	TaskID runlane.TaskID
 	// Prepared is the stored payload and the keys, from the task or the options.
 	runlane.Prepared
@@ -110,7 +109,6 @@ func (r *Recorder) trigger(
 	return result, nil
 }
 
-// override applies the keys in the options.
 func (c *Recorded) override() {
 	o := &c.Options
 	for _, key := range []struct {
@@ -195,7 +193,6 @@ func RequirePayloads[P any](t testing.TB, r *Recorder, task *runlane.Task[P], wa
 	)
 }
 
-// started returns the payloads of a task's new runs.
 func (r *Recorder) started(id runlane.TaskID) []json.RawMessage {
 	var payloads []json.RawMessage
 	for _, call := range r.Calls() {

@@ -16,9 +16,7 @@ type SentSignal struct {
 	RunID runlane.RunID
 	// Node of the receiver; empty for a run.
 	Node runlane.Node
-	// Name of the signal.
 	Name string
-	// Body as JSON.
 	Body json.RawMessage
 	// Options of the caller. The zero value for nil.
 	Options runlane.SignalOptions

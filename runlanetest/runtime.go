@@ -159,7 +159,6 @@ func Run(t testing.TB, handler runlane.Handler, call runlane.Call) *History {
 	return rt.Finish(rt.MustTrigger(call, nil).ID)
 }
 
-// fault returns the fault of the options, or "".
 func (o *Options) fault() string {
 	switch {
 	case o.AttemptLimit < 0:
@@ -174,7 +173,6 @@ func (o *Options) fault() string {
 	}
 }
 
-// settleOptions fills in defaults.
 func (rt *Runtime) settleOptions(o *Options) {
 	start := o.Start
 	if start.IsZero() {

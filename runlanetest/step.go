@@ -108,7 +108,6 @@ func (rt *Runtime) begin() (end func()) {
 	return rt.moving.Unlock
 }
 
-// steps counts the steps of one call.
 type steps struct {
 	rt   *Runtime
 	done int
@@ -198,7 +197,6 @@ func (rt *Runtime) executeHidden(waiting []runlane.RunSummary) bool {
 	return false
 }
 
-// attempt makes at most one attempt, within its limit.
 func (rt *Runtime) attempt(execute func(context.Context) (*core.DeliveryResult, error)) *core.DeliveryResult {
 	rt.t.Helper()
 	ctx, cancel := context.WithCancelCause(rt.t.Context())
@@ -234,7 +232,6 @@ func (rt *Runtime) attempt(execute func(context.Context) (*core.DeliveryResult, 
 	return result
 }
 
-// releasedFor returns the reason of the run's last release.
 func (rt *Runtime) releasedFor(id runlane.RunID) (reason string) {
 	rt.t.Helper()
 	for _, event := range rt.History(id).Events {

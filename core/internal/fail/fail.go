@@ -40,7 +40,6 @@ func Cancelled(ctx context.Context, run runlane.RunID) error {
 	}
 }
 
-// First returns the first error that is not nil.
 func First(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -56,7 +55,6 @@ func As(err error) (*runlane.Error, bool) {
 	return e, ok && e != nil
 }
 
-// Hint returns an error's hint, or "".
 func Hint(err error) string {
 	if e, ok := As(err); ok {
 		return e.Hint

@@ -15,9 +15,7 @@ import (
 
 // Host is the runtime's side of flows.
 type Host interface {
-	// Now returns the time in the precision of storages.
 	Now() time.Time
-	// Storage is the runtime's storage.
 	Storage() lane.Storage
 	// Check refuses a call that cannot become a node.
 	Check(call runlane.Call, options *runlane.TriggerOptions) error
@@ -64,10 +62,8 @@ type Flows struct {
 const (
 	// changeRounds bounds how often a change is repeated after another process changed the flow or run first.
 	changeRounds = 5
-	// readChunk is the number of runs in one read.
-	readChunk = 100
-	// parallel is the number of nodes changed at once.
-	parallel = 8
+	readChunk    = 100
+	parallel     = 8
 )
 
 // inParallel calls do n times, up to parallel at once, and returns the first error.

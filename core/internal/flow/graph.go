@@ -42,7 +42,6 @@ func newGraph(plan flowPlan) *graph {
 	return g
 }
 
-// readGraph returns the graph of a record.
 func readGraph(record *lane.FlowRecord) (*graph, error) {
 	var plan flowPlan
 	if err := errors.Join(json.Unmarshal(record.Plan, &plan), plan.checkDependencies()); err != nil {
@@ -55,7 +54,6 @@ func readGraph(record *lane.FlowRecord) (*graph, error) {
 	return newGraph(plan), nil
 }
 
-// index finds the dependents of each node.
 func (g *graph) index() {
 	g.dependents = make([][]int, len(g.plan.Nodes))
 	for i := range g.plan.Nodes {
@@ -166,7 +164,6 @@ func (f *Flow) computeIDs() {
 	})
 }
 
-// remember records the state of a node's latest run.
 func (f *Flow) remember(i int, run *runlane.Run) {
 	f.computeIDs()
 	f.mu.Lock()
@@ -222,7 +219,6 @@ type graphs struct {
 	kept map[runlane.FlowID]keptGraph
 }
 
-// keptGraph is a cached graph with its identity.
 type keptGraph struct {
 	*graph
 	created int64 // the flow's creation in milliseconds

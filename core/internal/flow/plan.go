@@ -66,7 +66,6 @@ func (p *flowPlan) same(other *flowPlan) bool {
 	})
 }
 
-// checkDependencies finds a dependency on an unknown node.
 func (p *flowPlan) checkDependencies() error {
 	for i := range p.Nodes {
 		for _, after := range p.Nodes[i].After {
@@ -131,7 +130,6 @@ func (all *Flows) plan(f *runlane.Flow, options *runlane.FlowOptions, safe func(
 	return s, nil
 }
 
-// planNode adds a node to the plan.
 func (s *flowStart) planNode(f *runlane.Flow, n *runlane.FlowNode, options *runlane.FlowOptions, safe func(error) error) error {
 	planned := plannedNode{Name: n.Name, If: n.If}
 	switch n.If {

@@ -149,7 +149,6 @@ func (f *Flow) beginRound(ctx context.Context, by By, nothingUndone bool) error 
 	return err
 }
 
-// planRound returns the graph of the next round.
 func (f *Flow) planRound(ctx context.Context, nothingUndone bool) (*flowPlan, error) {
 	if !f.record.Finished() {
 		return nil, Invalid(f.record.ID, "cancel it first, or wait for its end", "has not finished")
@@ -208,7 +207,6 @@ func (f *Flow) undone(runs map[int]*runlane.Run) (names []string) {
 	return names
 }
 
-// listNames quotes a few names for a message.
 func listNames(names []string) string {
 	const most = 5
 	quoted := make([]string, 0, most)

@@ -45,7 +45,6 @@ func (all *Flows) Start(
 	return started.State(ctx)
 }
 
-// flowStart is a flow being started.
 type flowStart struct {
 	Flow
 	calls   []runlane.Call // encoded
@@ -160,7 +159,6 @@ func (f *Flow) createMissingRuns(ctx context.Context, again bool, one func(ctx c
 	return f.complete(ctx)
 }
 
-// makeNode makes one run of a new flow.
 func (s *flowStart) makeNode(ctx context.Context, f *Flow, i int) error {
 	options := s.options[i]
 	options.RunID = f.runID(i)
@@ -187,7 +185,6 @@ func (f *Flow) waitsFor(i int) (need int) {
 	return need
 }
 
-// complete records that every run of the round exists.
 func (f *Flow) complete(ctx context.Context) error {
 	_, err := f.change(ctx, func(record *lane.FlowRecord) bool {
 		made := record.Closed == 0 && !record.TendAt.IsZero()

@@ -48,7 +48,6 @@ func (all *Flows) Listed(ctx context.Context, record *lane.FlowRecord) (*runlane
 // Finished reports whether the last run of the flow has ended.
 func (f *Flow) Finished() bool { return f.record.Finished() }
 
-// CreatedAt returns when the flow was started.
 func (f *Flow) CreatedAt() time.Time { return f.record.CreatedAt }
 
 // Node returns the ID and the origin of a node's latest run.

@@ -85,7 +85,6 @@ func (f *Flow) judge(ctx context.Context, i int) (ended bool, err error) {
 	return false, conflict
 }
 
-// decide applies the ends of a node's predecessors.
 func (f *Flow) decide(ctx context.Context, run *runlane.Run, i int, before map[int]*runlane.Run) error {
 	switch {
 	case !f.survivesCancel(i) && f.record.Closed > 0:
@@ -239,7 +238,6 @@ func (f *Flow) finish(ctx context.Context) error {
 	return err
 }
 
-// allNodes returns the indexes of all nodes.
 func (f *Flow) allNodes() []int {
 	places := make([]int, len(f.plan.Nodes))
 	for i := range places {

@@ -21,8 +21,7 @@ import (
 
 // Versions of the format, see docs/moving.md. Export writes the lowest one that can hold the content.
 const (
-	formatRuns = 1
-	// formatFlows adds flows.
+	formatRuns  = 1
 	formatFlows = 2
 )
 
@@ -39,7 +38,6 @@ type line struct {
 	End      *end                    `json:"end,omitempty"`
 }
 
-// fields counts the set fields.
 func (l *line) fields() (n int) {
 	for _, has := range []bool{
 		l.Head != nil, l.Task != nil, l.Schedule != nil, l.Run != nil, l.Flow != nil, l.End != nil,
@@ -83,7 +81,6 @@ type end struct {
 	SHA256    string `json:"sha256"` // of all lines before
 }
 
-// exporter writes lines and computes their sum.
 type exporter struct {
 	m     *Mover
 	to    io.Writer

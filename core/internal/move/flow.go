@@ -39,7 +39,6 @@ func (e *movedFlow) put(environment runlane.Environment) *lane.FlowCommand {
 	}}
 }
 
-// flowIDs returns the IDs of all flows.
 func (x *exporter) flowIDs(ctx context.Context) (ids []runlane.FlowID, err error) {
 	if !x.m.Host.Storage().Capabilities().SuspendsRuns {
 		return nil, nil
@@ -62,7 +61,6 @@ func (x *exporter) flowIDs(ctx context.Context) (ids []runlane.FlowID, err error
 	return ids, err
 }
 
-// flows writes the records of flows.
 func (x *exporter) flows(ctx context.Context, ids []runlane.FlowID) error {
 	for _, id := range ids {
 		r, err := x.m.Host.Flow(ctx, id)

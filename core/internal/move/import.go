@@ -176,7 +176,6 @@ func (m *Mover) importSchedule(ctx context.Context, record *runlane.ScheduleReco
 	return err
 }
 
-// newSchedule is the command for a new record.
 func newSchedule(environment runlane.Environment, record *runlane.ScheduleRecord) *lane.PutScheduleCommand {
 	c := &lane.PutScheduleCommand{Environment: environment, Record: *record}
 	c.Record.Version = 0

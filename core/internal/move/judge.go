@@ -132,7 +132,6 @@ func (j *judge) head(h *head) error {
 	return nil
 }
 
-// once refuses duplicates.
 func (j *judge) once(kind, id string) error {
 	name := kind + " " + id
 	if j.seen[name] {

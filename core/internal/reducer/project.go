@@ -99,7 +99,6 @@ type projection struct {
 	at    time.Time      // its time, in whole milliseconds
 }
 
-// append checks and applies one event.
 func (p *projection) append(e *runlane.Event) error {
 	p.event, p.at = e, runlane.UTCMillis(e.OccurredAt)
 	if err := p.checkEvent(); err != nil {

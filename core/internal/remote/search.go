@@ -28,7 +28,6 @@ type Search struct {
 	stop  func()
 }
 
-// NewSearch returns a search without a result.
 func NewSearch() *Search { return &Search{found: make(chan struct{}), stop: func() {}} }
 
 // Take lets a delivery claim a run, unless one was claimed or the caller is gone.
@@ -48,7 +47,6 @@ func (s *Search) Found() {
 	s.stop()
 }
 
-// HasFound reports whether a run was found.
 func (s *Search) HasFound() bool {
 	select {
 	case <-s.found:

@@ -85,7 +85,6 @@ func (s *Scheduler) Fire(ctx context.Context) Result {
 	return result
 }
 
-// evaluation is one evaluation of one schedule.
 type evaluation struct {
 	s      *Scheduler
 	own    *Definition
@@ -312,7 +311,6 @@ func (e *evaluation) whileClaimed(ctx context.Context) (context.Context, context
 	return context.WithTimeoutCause(ctx, left, errClaimOver)
 }
 
-// source returns the origin of an occurrence's run.
 func (e *evaluation) source(fire time.Time) runlane.Source {
 	return runlane.Source{Type: runlane.SourceSchedule, ScheduleID: e.own.ID, FireTime: fire}
 }

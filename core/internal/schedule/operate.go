@@ -13,7 +13,6 @@ import (
 )
 
 const (
-	// maxPreview bounds the fire times of Preview.
 	maxPreview = 1000
 	// resumeRounds bounds the reads of one resumption after a long pause.
 	resumeRounds = 500
@@ -59,7 +58,6 @@ func (s *Scheduler) List(ctx context.Context) iter.Seq2[State, error] {
 	}
 }
 
-// Get returns the state of one schedule.
 func (s *Scheduler) Get(ctx context.Context, id runlane.ScheduleID) (State, error) {
 	record, err := s.record(ctx, id)
 	if err != nil {
@@ -159,7 +157,6 @@ func (s *Scheduler) Resume(ctx context.Context, id runlane.ScheduleID) error {
 	return scheduleChangedTooOften(id, resumeRounds)
 }
 
-// wait returns false if ctx ended.
 func wait(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):

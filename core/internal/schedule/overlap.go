@@ -48,7 +48,6 @@ func (e *evaluation) keepPendingAgain(ctx context.Context, latest time.Time) (wa
 	return e.keepPending(ctx, latest)
 }
 
-// hasPending reports whether an occurrence is pending.
 func (e *evaluation) hasPending() bool {
 	return e.own.Overlap == runlane.OverlapQueueLatest && e.record.PendingFire.After(e.record.LastFire)
 }
@@ -107,7 +106,6 @@ func (e *evaluation) predecessors(ctx context.Context) ([]runlane.RunID, error) 
 	return active, nil
 }
 
-// replace cancels the earlier runs.
 func (e *evaluation) replace(ctx context.Context, active []runlane.RunID) error {
 	for _, id := range active {
 		err := e.s.Host.Cancel(ctx, id, e.actor(), "replaced by the next occurrence of its schedule")

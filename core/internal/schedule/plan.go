@@ -76,7 +76,6 @@ func addSkip(plan []firing, at time.Time, reason runlane.SkipReason) []firing {
 	return append(plan, firing{at: at, first: at, count: 1, skipped: reason})
 }
 
-// skipAll merges consecutive occurrences into one skip.
 func skipAll(fires []time.Time, reason runlane.SkipReason) (plan []firing) {
 	for _, at := range fires {
 		plan = addSkip(plan, at, reason)

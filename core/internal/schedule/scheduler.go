@@ -18,9 +18,7 @@ import (
 
 // Host is the runtime's side of schedules.
 type Host interface {
-	// Now returns the time in the precision of storages.
 	Now() time.Time
-	// Storage is the runtime's storage.
 	Storage() lane.Storage
 	// Create makes a run of a schedule. announce then sends its wakeup.
 	Create(ctx context.Context, d *Definition, run *Run) (made *runlane.Run, announce func(context.Context), err error)
@@ -52,7 +50,6 @@ func (s *Scheduler) All() []*Definition { return s.definitions }
 
 func compareID(d *Definition, id runlane.ScheduleID) int { return cmp.Compare(d.ID, id) }
 
-// Find returns the definition with an ID.
 func (s *Scheduler) Find(id runlane.ScheduleID) (*Definition, bool) {
 	at, ok := slices.BinarySearchFunc(s.definitions, id, compareID)
 	if !ok {
@@ -61,7 +58,6 @@ func (s *Scheduler) Find(id runlane.ScheduleID) (*Definition, bool) {
 	return s.definitions[at], true
 }
 
-// Supported refuses a storage without schedules.
 func (s *Scheduler) Supported() error {
 	if !s.Host.Storage().Capabilities().KeepsSchedules {
 		return fail.Unsupported("the storage keeps no schedules")

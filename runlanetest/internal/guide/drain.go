@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// WorkOff executes what is due, and what becomes due within half a minute.
+// WorkOff executes all runs that are due now or within half a minute.
 func WorkOff(ctx context.Context, rt *core.Runtime) error {
 	report := core.DrainReport{}
 	if err := rt.Work(ctx, &core.WorkOptions{

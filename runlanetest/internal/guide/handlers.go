@@ -16,18 +16,18 @@ type Mailer interface {
 	Ready(userID string) bool
 }
 
-// Bank takes money. It takes it once for a key, however often it is asked.
+// Bank takes money, once for each key.
 type Bank interface {
 	Charge(ctx context.Context, key string, cents int64) (receipt string, err error)
 }
 
-// What the bank answers.
+// Errors of the bank.
 var (
 	ErrDeclined = errors.New("declined")
 	ErrBusy     = errors.New("busy")
 )
 
-// App is what the handlers need.
+// App holds the dependencies of the handlers.
 type App struct {
 	Mail Mailer
 	Bank Bank
@@ -87,7 +87,7 @@ func (app *App) ImportFile(ctx context.Context, a *runlane.Attempt, i Import) er
 	return err
 }
 
-// discard removes what a cancelled import leaves behind.
+// discard removes the remains of a cancelled import.
 func (app *App) discard(context.Context, Import) error { return nil }
 
 // CloseMonth is the handler of the task.

@@ -1,5 +1,4 @@
-// Package guide is the code of docs/tasks.md. The document quotes it, and its tests show that it does what the document
-// says.
+// Package guide is the code of docs/tasks.md, which quotes it. Its tests check the claims of the document.
 package guide
 
 import (
