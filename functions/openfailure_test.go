@@ -36,7 +36,7 @@ func (twoBindings) BindingOf(arn string) (runlane.QueueName, bool) {
 
 // While a deployment moves the queue slow to a longer function, the function that had it still gets wakeups of it: it
 // judges the tasks that its own bindings carry, and says once what comes.
-func TestFits_WakeupsOfAnotherFunctionsBinding_AreNoReasonToRefuse(t *testing.T) {
+func TestCheckInvocationTime_WakeupsOfAnotherFunctionsBinding_AreNoReasonToRefuse(t *testing.T) {
 	rt := openTwoBindings(t)
 	var text strings.Builder
 	was := slog.Default()
@@ -60,7 +60,7 @@ func TestFits_WakeupsOfAnotherFunctionsBinding_AreNoReasonToRefuse(t *testing.T)
 		text.Reset()
 		p := &program{logger: slog.New(slog.DiscardHandler), bound: boundQueues()}
 		for range 2 {
-			if err := fitsEvent(t, p, rt, c.queue, c.invocation); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			if err := checkEventTime(t, p, rt, c.queue, c.invocation); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("own %s, event of %s, %s: %v", c.own, c.queue, c.invocation, err)
 			}
 		}
@@ -108,7 +108,7 @@ func openTwoBindings(t *testing.T) *core.Runtime {
 	return rt
 }
 
-func fitsEvent(t *testing.T, p *program, rt *core.Runtime, queue string, invocation time.Duration) error {
+func checkEventTime(t *testing.T, p *program, rt *core.Runtime, queue string, invocation time.Duration) error {
 	t.Helper()
 	began := time.Now()
 	ctx, cancel := context.WithDeadline(t.Context(), began.Add(invocation))
@@ -119,7 +119,7 @@ func fitsEvent(t *testing.T, p *program, rt *core.Runtime, queue string, invocat
 }
 
 // A program with two bridges: the one with short invocations must not refuse what only the other one executes.
-func TestFits_OnlyTasksOfTheEventsQueueAreJudged(t *testing.T) {
+func TestCheckInvocationTime_OnlyTasksOfTheEventsQueueCount(t *testing.T) {
 	t.Parallel()
 	rt := openTwoBindings(t)
 	for _, c := range []struct {
@@ -133,7 +133,7 @@ func TestFits_OnlyTasksOfTheEventsQueueAreJudged(t *testing.T) {
 		{"another", `task "report" has a timeout of 2m`, time.Minute}, // not bound: all are bindings
 	} {
 		p := &program{logger: slog.New(slog.DiscardHandler)}
-		err := fitsEvent(t, p, rt, c.queue, c.invocation)
+		err := checkEventTime(t, p, rt, c.queue, c.invocation)
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s, %s: %v", c.queue, c.invocation, err)
 		}
