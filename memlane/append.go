@@ -30,15 +30,8 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 	return &r.commit, nil
 }
 
-// commit is the only way to change a run. It checks in the order of the contract:
-//
-//  1. the sequence;
-//  2. the ownership of the lease;
-//  3. the command itself;
-//  4. whether the run is eligible for the command; this may take a slot, so nothing may fail after it;
-//  5. for a creation, the owners of its keys and the slot.
-//
-// ownership and eligibility get nil for a run that does not exist.
+// commit is the only way to change a run. ownership and eligibility are checks of [embedded.Judge]. eligibility may take a
+// slot, so only a creation is checked further. Both get nil for a run that does not exist.
 func (s *Storage) commit(
 	t *lane.Transition,
 	initial lane.InitialOutbox,
@@ -81,33 +74,25 @@ func (s *Storage) write(
 		defer e.pack()
 	}
 	known := e.known()
-	if err := embedded.JudgeSequence(known, t); err != nil {
+	err := embedded.Judge(known, t, ownership,
+		func() error { return judgeCommand(e, t) },
+		func() error {
+			if eligibility == nil {
+				return nil
+			}
+			return eligibility(env, e)
+		},
+		func() error {
+			e = newEntry(p)
+			e.copyEvents(t.Events)
+			return s.openFor(t).judgeCreation(e, t, embedded.At(s.now()))
+		})
+	if err != nil {
 		return err
-	}
-	if ownership != nil {
-		if err := ownership(known); err != nil {
-			return err
-		}
-	}
-	if err := judgeCommand(e, t); err != nil {
-		return err
-	}
-	if eligibility != nil {
-		if err := eligibility(env, e); err != nil {
-			return err
-		}
 	}
 
-	env = s.open(p.Environment)
-	if t.Queue.Bounded() {
-		env.limit(p.Queue)
-	}
-	if e == nil {
-		e = newEntry(p)
-		e.copyEvents(t.Events)
-		if err := env.judgeCreation(e, t, embedded.At(s.now())); err != nil {
-			return err
-		}
+	env = s.openFor(t)
+	if known == nil {
 		env.own(e)
 		env.add(e)
 	} else {
@@ -123,6 +108,15 @@ func (s *Storage) write(
 	r.commit.Untold = e.markUntold(p)
 	e.pack()
 	return nil
+}
+
+// openFor returns the command's environment, which tracks the partitions of its queue if that is limited.
+func (s *Storage) openFor(t *lane.Transition) *environment {
+	env := s.open(t.Projected.Environment)
+	if t.Queue.Bounded() {
+		env.limit(t.Projected.Queue)
+	}
+	return env
 }
 
 // judgeCreation returns why a run cannot be created, else takes its initial slot. now is the storage's clock: an

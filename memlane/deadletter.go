@@ -48,12 +48,10 @@ func (s *Storage) RequeueDeadLetters(ctx context.Context, c *lane.RequeueCommand
 	}
 	for _, id := range c.IDs {
 		e, r := env.row(id)
-		if r == nil || r != e.liveRow() || r.Status != lane.OutboxDeadLettered {
-			continue
+		if r != nil && e.outbox.Requeue(e.known(), r, embedded.At(c.At)) {
+			env.reindex(e)
+			requeued++
 		}
-		r.Requeue(embedded.At(c.At))
-		env.reindex(e)
-		requeued++
 	}
 	return requeued, nil
 }

@@ -37,7 +37,8 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 	})
 }
 
-// judgment adds a command's own checks. Both functions get nil for a run that does not exist, and write nothing.
+// judgment has a command's own checks for [embedded.Judge]. Both functions get nil for a run that does not exist, and
+// write nothing.
 type judgment struct {
 	ownership   func(*embedded.State) error
 	eligibility func(*tx, *entry, *plan) error
@@ -53,15 +54,7 @@ type plan struct {
 	tell      *lane.TellCommand   // the notification that ends the wait
 }
 
-// commit is the only way to change a run. It checks in the order of the contract:
-//
-//  1. the sequence;
-//  2. the ownership of the lease;
-//  3. the command itself;
-//  4. whether the run is eligible for the command, a slot included;
-//  5. for a creation, the owners of its keys and the slot.
-//
-// It writes nothing before the last check.
+// commit is the only way to change a run. It writes nothing before the last check of [embedded.Judge].
 func (s *Storage) commit(
 	ctx context.Context, t *lane.Transition, initial lane.InitialOutbox, j judgment,
 ) (*lane.Commit, error) {
@@ -123,30 +116,20 @@ func (t *tx) carryOut(p *prepared, initial lane.InitialOutbox, j judgment, commi
 }
 
 func (t *tx) judge(env int64, e *entry, p *prepared, j judgment, todo *plan) error {
-	known := e.known()
-	if err := embedded.JudgeSequence(known, p.Transition); err != nil {
-		return err
-	}
-	if j.ownership != nil {
-		if err := j.ownership(known); err != nil {
-			return err
-		}
-	}
-	if err := judgeCommand(e, p); err != nil {
-		return err
-	}
-	if j.eligibility != nil {
-		if err := j.eligibility(t, e, todo); err != nil {
-			return err
-		}
-	}
-	if e != nil {
-		return nil
-	}
-	if err := t.judgeOwners(env, p); err != nil {
-		return err
-	}
-	return t.judgeSlotOfCreation(env, p, todo)
+	return embedded.Judge(e.known(), p.Transition, j.ownership,
+		func() error { return judgeCommand(e, p) },
+		func() error {
+			if j.eligibility == nil {
+				return nil
+			}
+			return j.eligibility(t, e, todo)
+		},
+		func() error {
+			if err := t.judgeOwners(env, p); err != nil {
+				return err
+			}
+			return t.judgeSlotOfCreation(env, p, todo)
+		})
 }
 
 func (t *tx) change(

@@ -55,10 +55,9 @@ func (s *Storage) RequeueDeadLetters(ctx context.Context, c *lane.RequeueCommand
 			if err != nil {
 				return err
 			}
-			if d == nil || d != e.Live() || d.Status != lane.OutboxDeadLettered {
+			if d == nil || !e.Requeue(e.known(), d, embedded.At(c.At)) {
 				continue
 			}
-			d.Requeue(embedded.At(c.At))
 			if err := t.save(e); err != nil {
 				return err
 			}

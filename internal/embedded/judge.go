@@ -39,9 +39,41 @@ func Lost(err error) (*lane.Acquisition, error) {
 	return nil, err
 }
 
-// JudgeSequence is the first check: a stale command is a lost race, whatever else is wrong with it. A run created
+// Judge makes all checks of a command in the order of the contract:
+//
+//  1. the sequence;
+//  2. the ownership of the lease;
+//  3. the command itself, see [JudgeCommand];
+//  4. whether the run is eligible for the command, a slot included;
+//  5. for a creation, the owners of its keys and the slot.
+//
+// known is nil for a run that does not exist. ownership may be nil.
+func Judge(
+	known *State, t *lane.Transition, ownership func(*State) error, command, eligibility, creation func() error,
+) error {
+	if err := judgeSequence(known, t); err != nil {
+		return err
+	}
+	if ownership != nil {
+		if err := ownership(known); err != nil {
+			return err
+		}
+	}
+	if err := command(); err != nil {
+		return err
+	}
+	if err := eligibility(); err != nil {
+		return err
+	}
+	if known != nil {
+		return nil
+	}
+	return creation()
+}
+
+// judgeSequence is the first check: a stale command is a lost race, whatever else is wrong with it. A run created
 // under a reused ID, after pruning, differs in CreatedAt, which makes the command stale too.
-func JudgeSequence(known *State, t *lane.Transition) error {
+func judgeSequence(known *State, t *lane.Transition) error {
 	sequence := int64(0)
 	if known != nil {
 		sequence = known.Sequence

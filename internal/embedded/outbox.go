@@ -159,9 +159,14 @@ func (d *Delivery[T]) GiveUp(f *lane.OutboxFailure, at Millis) {
 	d.Failure = new(f.Failure.Clone())
 }
 
-// Requeue makes a dead letter pending again and due at once, with no attempts.
-func (d *Delivery[T]) Requeue(at Millis) {
+// Requeue makes a dead letter pending again, due at that time and with no attempts. It returns false if d is
+// superseded or no dead letter.
+func (o *Outbox[T]) Requeue(s *State, d *Delivery[T], at Millis) bool {
+	if d != o.Live(s) || d.Status != lane.OutboxDeadLettered {
+		return false
+	}
 	d.Status, d.Attempts, d.Failure, d.AvailableAt = lane.OutboxPending, 0, nil, at
+	return true
 }
 
 // DeadLetter returns a given-up row as lists show it.
