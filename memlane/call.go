@@ -149,7 +149,6 @@ func (env *environment) tell(c *lane.TellCommand) {
 	}
 }
 
-// needed reports whether pruning must leave the run.
 func (env *environment) needed(e *entry, p *embedded.Pruning) bool {
 	if e.untold() {
 		return true

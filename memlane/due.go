@@ -8,8 +8,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// ListRunnableRuns returns the runs that a worker may claim. Of queues in q.Bounded it returns all runs with a slot,
-// and as many others as there are free slots.
+// ListRunnableRuns implements [lane.Storage]. Of q.Bounded it returns all runs with a slot, and as many others as
+// there are free slots.
 func (s *Storage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	left := room{q: q}
 	return s.scan(ctx, "ListRunnableRuns", q, func(k kind) bool {
@@ -22,8 +22,7 @@ func (s *Storage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runl
 	})
 }
 
-// ListRunsNeedingDelivery returns runs that need a new delivery request, except in q.Bounded. A scheduled run with an
-// unpublished row comes with that row; one with a dead letter waits for an operator.
+// ListRunsNeedingDelivery implements [lane.Storage]. A run with a dead letter waits for an operator.
 func (s *Storage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsNeedingDelivery", q, func(k kind) bool {
 		return k.is().Waiting() || k.is() == runlane.StatusRunning
@@ -32,8 +31,8 @@ func (s *Storage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery)
 	})
 }
 
-// ListRunsNeedingRedelivery returns queued runs with a lost wakeup, and runs that waited for a slot of a queue that
-// has no limit any more. It leaves out q.Bounded: a wakeup lost there is found when its reservation ends.
+// ListRunsNeedingRedelivery implements [lane.Storage]. It also returns runs that waited for a slot of a queue that has
+// no limit any more. In q.Bounded, the end of a reservation reveals a lost wakeup.
 func (s *Storage) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsNeedingRedelivery", q, nil, func(ix *indexes) []*ordered {
 		return []*ordered{&ix.redeliveries, &ix.undelivered}
@@ -42,7 +41,7 @@ func (s *Storage) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuer
 	})
 }
 
-// ListRunsNeedingCancellationFinalization returns runs with a requested cancellation and an expired lease.
+// ListRunsNeedingCancellationFinalization implements [lane.Storage].
 func (s *Storage) ListRunsNeedingCancellationFinalization(
 	ctx context.Context, q *lane.DueQuery,
 ) (*runlane.Page[lane.RunRef], error) {
@@ -50,8 +49,7 @@ func (s *Storage) ListRunsNeedingCancellationFinalization(
 	return s.scan(ctx, "ListRunsNeedingCancellationFinalization", q, cancelling, nil, nil)
 }
 
-// scan pages runs due at q.At in due order, from lists of some kinds or from other indexes. refine may complete or
-// skip a row.
+// scan pages due runs in due order, from lists of some kinds or from other indexes. refine may complete or skip a row.
 func (s *Storage) scan(
 	ctx context.Context, method string, q *lane.DueQuery, of func(kind) bool, others func(*indexes) []*ordered,
 	refine func(*environment, *entry, *lane.RunRef) embedded.Verdict,
@@ -106,7 +104,6 @@ func (i item) ref() lane.RunRef {
 	}
 }
 
-// underway reports whether, within the query's patience, a wakeup is on its way to the run or its owner answered one.
 func (e *entry) underway(now embedded.Millis, patience lane.Patience) bool {
 	return e.outbox.Underway(e.known(), e.created.Queue, now, patience)
 }

@@ -57,7 +57,7 @@ type state struct {
 	traceCarrier, meta      map[string]string
 }
 
-// known returns the state that commands are judged by, nil for a run that does not exist. The run must not be packed.
+// known returns the state that commands are judged by, nil for a missing run. The run must be unpacked.
 func (e *entry) known() *embedded.State {
 	if e == nil {
 		return nil
@@ -106,7 +106,6 @@ func (e *entry) keep(p *runlane.Run) {
 	s.meta = keepMap(s.meta, p.Meta)
 }
 
-// keepMap returns have if next equals it, else a clone of next.
 func keepMap(have, next map[string]string) map[string]string {
 	if have == nil && next == nil || have != nil && next != nil && maps.Equal(have, next) {
 		return have

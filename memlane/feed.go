@@ -26,7 +26,6 @@ type feedItem struct {
 	item        lane.FeedItem
 }
 
-// note appends a commit once the feed was begun.
 func (f *feed) note(e *entry, t *lane.Transition) {
 	if !f.on.Load() {
 		return

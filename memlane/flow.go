@@ -134,7 +134,6 @@ func flowPosition(q *lane.FlowQuery, f *lane.FlowRecord) embedded.Position {
 	return p
 }
 
-// compareFlows orders places, latest first.
 func compareFlows(a, b embedded.Position) int {
 	return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(a.ID, b.ID))
 }

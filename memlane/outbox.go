@@ -20,7 +20,6 @@ const tokenPrefix = "claim_"
 
 func tokenText(token uint64) string { return tokenPrefix + strconv.FormatUint(token, 36) }
 
-// holds reports whether the row is under the claim with that token.
 func holds(r *row, text string) bool {
 	number, ok := strings.CutPrefix(text, tokenPrefix)
 	token, err := strconv.ParseUint(number, 36, 64)

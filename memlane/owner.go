@@ -17,7 +17,6 @@ type scopedKey struct {
 // owner holds an idempotency key. The run captured its retention at creation.
 type owner struct{ run *entry }
 
-// retains reports whether the run owns its idempotency key at now.
 func (e *entry) retains(now embedded.Millis) bool { return e.known().Retains(e.created.Retention, now) }
 
 // judgeOwners refuses a new run if one of its keys has an owner. It checks the idempotency key first.

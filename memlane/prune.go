@@ -8,8 +8,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// PruneRuns removes finished runs with their histories and owners, oldest first. One call reads at most
-// [embedded.MostExamined] rows.
+// PruneRuns implements [lane.Storage]. One call reads at most [embedded.MostExamined] rows.
 func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.PruneProgress, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err

@@ -25,9 +25,9 @@ type received struct {
 	wakeup waitingWakeup
 }
 
-// Receive calls handle from concurrency goroutines until ctx ends or the transport is closed. Idle goroutines block
-// without polling. A refused wakeup is offered to the queue's other calls of Receive, which may handle other tasks.
-// When all have refused it, it is redelivered after [TransportOptions].HandBack, or at once to a new call of Receive.
+// Receive calls handle from concurrency goroutines until ctx ends or the transport is closed. A refused wakeup is
+// offered to the queue's other calls of Receive, which may handle other tasks. When all have refused it, it is
+// redelivered after [TransportOptions].HandBack, or at once to a new call of Receive.
 func (t *Transport) Receive(
 	ctx context.Context, queues []runlane.QueueName, concurrency int, handle func(context.Context, lane.Wakeup) error,
 ) error {

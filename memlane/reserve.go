@@ -78,9 +78,8 @@ func (env *environment) admit(e *entry, t *lane.Transition, now embedded.Millis)
 	return embedded.NoSlot(e.id)
 }
 
-// ListRunsNeedingDispatch returns runs of q.Bounded that want a slot, in due order, at most as many of each partition
-// as it has free slots. A running run with an expired lease is always returned: it may hold a slot, or may have
-// started when the queue had no limit.
+// ListRunsNeedingDispatch implements [lane.Storage]. It returns at most as many runs of each partition as it has free
+// slots, and all running runs with an expired lease: these may hold a slot, or have started without a limit.
 func (s *Storage) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err

@@ -90,8 +90,8 @@ func (s *Storage) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlan
 		func(known *schedule) runlane.ScheduleRecord { return embedded.ScheduleAtRest(known.record) })
 }
 
-// ClaimScheduleOccurrence gives one caller the occurrence if it is new or its claim has expired. It never gives one at
-// or before the last fire, even if the occurrence's record is gone.
+// ClaimScheduleOccurrence implements [lane.Storage]. It never gives an occurrence at or before the last fire, even if
+// its record is gone.
 func (s *Storage) ClaimScheduleOccurrence(
 	ctx context.Context, c *lane.ClaimOccurrenceCommand,
 ) (*lane.OccurrenceClaim, error) {
@@ -133,8 +133,7 @@ func (s *schedule) forget(now embedded.Millis) {
 	s.occurrences = slices.Delete(s.occurrences, 0, kept)
 }
 
-// CompleteScheduleOccurrence records the result of a claimed occurrence and moves the last fire forward. Repeating it
-// with the same token and result changes nothing.
+// CompleteScheduleOccurrence implements [lane.Storage]. Repeating it with the same token and result changes nothing.
 func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.CompleteOccurrenceCommand) error {
 	if err := embedded.Ended(ctx); err != nil {
 		return err

@@ -56,8 +56,8 @@ func unpublished(ix *indexes) []*ordered { return []*ordered{&ix.unpublished} }
 
 func dead(ix *indexes) []*ordered { return []*ordered{&ix.dead} }
 
-// held is a lock on one run's shard, or on everything if shard is nil. A call that concerns no key, slot or other run
-// locks one shard. Every other call, scans included, locks everything.
+// held is a lock on one run's shard, or on everything if shard is nil. Calls that concern no key, slot or other run
+// lock one shard; all others, scans included, lock everything.
 type held struct {
 	storage *Storage
 	shard   *shard
@@ -84,8 +84,8 @@ func (s *Storage) lockRun(name runlane.Environment, id runlane.RunID) (held, *en
 	return s.lockAll(), s.find(name)
 }
 
-// lockUnlimited is lockRun for changing a run. If the run's queue was ever limited, the change affects other runs, so
-// it locks everything. queue is the queue of a new run.
+// lockUnlimited is lockRun for changing a run. If its queue was ever limited, the change affects other runs and locks
+// everything. queue is the queue of a new run.
 func (s *Storage) lockUnlimited(name runlane.Environment, id runlane.RunID, queue runlane.QueueName) held {
 	h, env := s.lockRun(name, id)
 	if h.shard == nil || len(env.limited) == 0 {

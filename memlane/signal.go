@@ -15,7 +15,6 @@ type mailbox struct {
 	byID  map[string]map[string]*lane.Signal // by name and ID; signals are never modified
 }
 
-// mail returns the run's mailbox, or nil.
 func (e *entry) mail() *mailbox { return e.shard.mail[e.id] }
 
 func (e *entry) signalCount() int64 {

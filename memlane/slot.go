@@ -58,8 +58,8 @@ func (p *partition) occupied(now embedded.Millis) int {
 	return n
 }
 
-// takeSlot gives the run a slot and returns false if none is free. It takes the slot of another run's expired
-// reservation last: that run's worker may still claim it if its clock is behind.
+// takeSlot returns false if no slot is free. It takes the slot of an expired reservation last: that run's worker may
+// still claim it if its clock is behind.
 func (env *environment) takeSlot(e *entry, limit int, now embedded.Millis) bool {
 	if e.occupies(now) {
 		return true

@@ -123,7 +123,7 @@ func (s *Storage) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, er
 	return run, nil
 }
 
-// GetRuns returns runs in the order of q.IDs, with repeats and without missing ones.
+// GetRuns implements [lane.Storage].
 func (s *Storage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Run, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
@@ -139,8 +139,7 @@ func (s *Storage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Ru
 	return runs, nil
 }
 
-// InspectRun returns a run, its live delivery and the runs with a slot in its partition. A run with an expired
-// reservation is among them until another run takes the slot.
+// InspectRun implements [lane.Storage]. Runs with an expired reservation hold their slots until other runs take them.
 func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.Inspection, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err

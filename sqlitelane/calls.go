@@ -214,7 +214,6 @@ func (t *tx) markUntold(e *entry) (bool, error) {
 	return true, t.Exec("INSERT INTO untold(run) VALUES(?)", e.n)
 }
 
-// needed reports whether pruning must leave the run.
 func (t *tx) needed(e *entry, p *embedded.Pruning) (bool, error) {
 	if is, err := untold(t.Conn, e); is || err != nil {
 		return is, err

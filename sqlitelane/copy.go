@@ -16,10 +16,9 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 )
 
-// CopyTo writes a checked copy of the whole file to path, completely or not at all, and returns its size in bytes. It
-// never overwrites a file: runlane.ErrValidationFailed. A reader copies one state of the file, so writers continue;
-// meanwhile their log only grows. The copy is vacuumed, synced, opened and checked page by page under another name in
-// path's folder, then renamed. It is a complete lane.
+// CopyTo writes a copy of the file to path, completely or not at all, and returns its size in bytes. It never
+// overwrites: runlane.ErrValidationFailed. The copy has one state of the file; writers continue meanwhile, and their
+// log only grows. It is vacuumed, synced and checked page by page under another name in path's folder, then renamed.
 func (s *Storage) CopyTo(ctx context.Context, path string) (size int64, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return 0, err
@@ -43,10 +42,10 @@ func (s *Storage) CopyTo(ctx context.Context, path string) (size int64, err erro
 	return size, publish(draft, path)
 }
 
-// RestoreTo replaces the file at path by a checked copy and returns its size in bytes. While any process has that file
-// open, this one included, it stays unchanged: runlane.ErrValidationFailed. The replacement is one step under the
-// file's lock. The commits of its log are moved into the file first, so an interrupted restore leaves either the old
-// file or the copy. The file keeps its mode, and its owner if this process may set it.
+// RestoreTo replaces the file at path by a checked copy and returns its size in bytes. It refuses while any process
+// has that file open, this one included: runlane.ErrValidationFailed. It replaces the file in one step, under its lock
+// and with the log's commits in it, so an interrupted restore leaves the old file or the copy. Mode and, if possible,
+// owner stay.
 func (s *Storage) RestoreTo(ctx context.Context, path string) (size int64, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return 0, err

@@ -137,8 +137,8 @@ func (t *Transport) isOrdered(tx *tx, queue runlane.QueueName) (bool, error) {
 	return slices.Contains(*known, queue), nil
 }
 
-// Ordered implements [lane.Transport]. It reports the queues of [Options.Ordered], whichever process named them. After
-// a write of another process it reads the file. If that fails, it reports the queues known when the lane was opened.
+// Ordered reports the queues of [Options.Ordered], whichever process named them. After a write of another process it
+// reads the file; if that fails, it reports the queues known at opening.
 func (t *Transport) Ordered(queue runlane.QueueName) bool {
 	if slices.Contains(t.ordered, queue) {
 		return true

@@ -39,8 +39,8 @@ func owner(
 	return &entry{Record: r, n: number(row[0]), env: env, queue: number(row[1])}, nil
 }
 
-// judgeOwners refuses a new run if one of its keys has an owner. It checks the idempotency key first. An import
-// creates runs in the past, when a key may have had an owner that has expired since.
+// judgeOwners refuses a new run if one of its keys has an owner, the idempotency key first. An import creates runs in
+// the past, when a key may have had an owner that has expired since.
 func (t *tx) judgeOwners(env int64, p *prepared) error {
 	to := p.Projected
 	holder, err := owner(t.Conn, env, idempotency, to.Environment, to.TaskID, to.IdempotencyKey)

@@ -12,8 +12,8 @@ import (
 // mostVacuumed bounds the free pages that one call returns to the file system: its caller and other writers wait.
 const mostVacuumed = 1024
 
-// PruneRuns removes finished runs with their histories and owners, oldest first, and returns free pages to the file
-// system. One call reads at most [embedded.MostExamined] rows.
+// PruneRuns implements [lane.Storage] and returns free pages to the file system. One call reads at most
+// [embedded.MostExamined] rows.
 func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.PruneProgress, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err

@@ -106,7 +106,7 @@ func withWakeup(ctx context.Context, m *message) context.Context {
 }
 
 // stillHolds reports whether the wakeup that the claim answers still belongs to this process. If it was taken again,
-// the run had its turn and gets another. Claims outside a handler, or for other runs, answer no wakeup.
+// the run had its turn. Claims outside a handler, or for other runs, answer no wakeup.
 func (t *tx) stillHolds(ctx context.Context, run runlane.RunID) (bool, error) {
 	m, ok := ctx.Value(wakeupKey{}).(*message)
 	if !ok || m.wakeup.RunID != run {
@@ -231,8 +231,8 @@ func (t *Transport) handOver(r *reception, next message, written bool) {
 	}
 }
 
-// settle acknowledges a wakeup, or makes a refused one visible again after a pause. Nobody waits for the write: after
-// a crash the wakeup is redelivered, which is harmless. It changes nothing if the wakeup was taken again, because this
+// settle acknowledges a wakeup, or makes a refused one visible after a pause. Nobody waits for the write: after a
+// crash the wakeup is redelivered, which is harmless. It changes nothing if the wakeup was taken again while this
 // process was suspended or could not write.
 func (t *Transport) settle(r *reception, done message, err error) {
 	r.mu.Lock()

@@ -174,8 +174,8 @@ func (t *tx) settleSlot(e *entry, p *prepared, todo *plan) error {
 	return t.takeSlot(e, p.Queue.Concurrency, todo.now, until)
 }
 
-// takeSlot gives the run a slot; the caller checked that one is free. It takes the slot of another run's expired
-// reservation last: that run's worker may still claim it if its clock is behind.
+// takeSlot gives the run a slot; one is free. It takes the slot of an expired reservation last: that run's worker may
+// still claim it if its clock is behind.
 func (t *tx) takeSlot(e *entry, limit int, now embedded.Millis, until any) error {
 	if err := t.Exec("DELETE FROM slots WHERE run = ?", e.n); err != nil {
 		return err

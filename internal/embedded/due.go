@@ -81,8 +81,8 @@ func (o *Outbox[T]) Place(s *State) (DeliveryKind, Millis) {
 	}
 }
 
-// Undelivered is from when a queued run that may never get a wakeup needs a slot or another delivery: without a
-// delivery, from when it is runnable; with a reservation, from its end.
+// Undelivered is from when a queued run without a certain delivery needs a slot or another delivery: without one, from
+// when it is runnable; with a reservation, from its end.
 func (o *Outbox[T]) Undelivered(s *State) (since Millis, ok bool) {
 	if s.Status != runlane.StatusQueued {
 		return 0, false
@@ -132,8 +132,8 @@ func DueOf(run *runlane.Run) (at time.Time, ok bool) {
 	}
 }
 
-// NeedsDelivery judges a due run for ListRunsNeedingDelivery. d is its live row or nil. If d is still to be published,
-// ref gets its ID. A dead letter waits for an operator.
+// NeedsDelivery judges a due run by its live row, or nil. A row still to be published gives ref its ID. A dead letter
+// waits for an operator.
 func NeedsDelivery[T comparable](q *lane.DueQuery, d *Delivery[T], ref *lane.RunRef) Verdict {
 	switch {
 	case BoundedPolicy(q, ref.Queue).Bounded():

@@ -9,8 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// State holds the fields of a run that commands are judged by and indexes are built from. The outbox is separate. A
-// nil *State is a run that does not exist.
+// State holds the fields of a run that commands are judged by and indexes are built from. nil is a missing run.
 type State struct {
 	Status   runlane.Status
 	Sequence int64
@@ -23,7 +22,7 @@ type State struct {
 	Waiting    *runlane.Waiting // nil if the run is not waiting; never modified
 }
 
-// LostRace is the outcome of a claim or reservation that lost a race. A lane never returns it as an error, see [Lost].
+// LostRace is the outcome of a claim or reservation that lost a race, until [Lost] converts it.
 type LostRace lane.Outcome
 
 func (l LostRace) Error() string { return string(l) }
@@ -71,8 +70,8 @@ func Judge(
 	return creation()
 }
 
-// judgeSequence is the first check: a stale command is a lost race, whatever else is wrong with it. A run created
-// under a reused ID, after pruning, differs in CreatedAt, which makes the command stale too.
+// judgeSequence comes first: a stale command is a lost race, whatever else is wrong with it. A run with a reused ID
+// differs in CreatedAt.
 func judgeSequence(known *State, t *lane.Transition) error {
 	sequence := int64(0)
 	if known != nil {
@@ -168,7 +167,7 @@ func JudgeRelease(known *State, c *lane.ReleaseCommand) error {
 	}
 }
 
-// JudgeReservation checks the form of a reservation, then whether the run wants a slot by now. wants is
+// JudgeReservation checks the form of a reservation, then whether the run wants a slot. wants is
 // [Outbox.DispatchableSince].
 func JudgeReservation(known *State, c *lane.ReserveCommand, wants func() (since Millis, ok bool)) error {
 	p, last := c.Projected, c.Events[len(c.Events)-1]
@@ -191,8 +190,8 @@ func (s *State) Reserved(until Millis) bool {
 // Is reports whether the run exists and was created at that time. IDs can be reused after pruning.
 func (s *State) Is(created Millis) bool { return s != nil && s.CreatedAt == created }
 
-// JudgeSignal returns why a signal cannot be stored with a run. The caller has checked the run's creation time. there
-// reports that the run has this signal already, count is the number of its signals.
+// JudgeSignal returns why an existing run cannot get a signal. there reports that it has this signal already, count is
+// the number of its signals.
 func JudgeSignal(known *State, c *lane.SignalCommand, there bool, count int64) error {
 	switch {
 	case there:
@@ -272,8 +271,7 @@ func JudgeOutboxClaim(c *lane.ClaimOutboxCommand) (limit int, err error) {
 	return limit, nil
 }
 
-// JudgePayload returns "payload" if projection and creation differ in it, else "". Maintenance reads runs without
-// their payload, so a projection without one passes.
+// JudgePayload returns "payload" if projection and creation differ in it, else "". Maintenance omits payloads.
 func JudgePayload(p *runlane.Run, c *runlane.RunCreated) string {
 	if p.Payload != nil && !bytes.Equal(p.Payload, c.Payload) {
 		return "payload"
@@ -282,8 +280,7 @@ func JudgePayload(p *runlane.Run, c *runlane.RunCreated) string {
 }
 
 // JudgeCommand refuses a command that contradicts itself or the run. malformed is the result of t.Validate. created is
-// the run's creation, nil for a run that does not exist. payload is "payload" if the command's differs from the run's,
-// as in [JudgePayload].
+// nil for a missing run. payload is as from [JudgePayload].
 func JudgeCommand(t *lane.Transition, malformed error, created *runlane.RunCreated, payload string) error {
 	if malformed != nil {
 		return malformed
@@ -305,8 +302,7 @@ func JudgeCommand(t *lane.Transition, malformed error, created *runlane.RunCreat
 	return nil
 }
 
-// contradiction names the first field, payload excluded, in which a projection differs from the run's creation, or
-// returns "".
+// contradiction names the first field, other than the payload, that differs from the run's creation, or returns "".
 func contradiction(p *runlane.Run, c *runlane.RunCreated) string {
 	switch {
 	case p.TaskID != c.TaskID:

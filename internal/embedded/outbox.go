@@ -61,8 +61,8 @@ func (o *Outbox[T]) Commit(
 	}
 }
 
-// request creates the row of a delivery request. Earlier rows are superseded; those under a claim stay, because their
-// publisher may still mark them. token creates the token if the writer itself claims the row.
+// request creates the row of a delivery request. It supersedes earlier rows; claimed ones stay, as their publishers
+// may still mark them. token is called if the writer itself claims the row.
 func (o *Outbox[T]) request(
 	sequence int64, d *runlane.Delivery, occurred Millis, initial lane.InitialOutbox, token func() T,
 ) *Delivery[T] {
@@ -95,8 +95,8 @@ func (o *Outbox[T]) supersede(row Delivery[T]) *Delivery[T] {
 	return &o.Deliveries[len(o.Deliveries)-1]
 }
 
-// Live returns the only row that can be due: the latest one, while the run is queued or scheduled; else nil. Leaving
-// these statuses supersedes it, entering them creates or withdraws a row.
+// Live returns the only row that can be due: the latest one of a queued or scheduled run, or nil. Leaving these
+// statuses supersedes it, entering them creates or withdraws a row.
 func (o *Outbox[T]) Live(s *State) *Delivery[T] {
 	if len(o.Deliveries) == 0 || s.Status != runlane.StatusQueued && s.Status != runlane.StatusScheduled {
 		return nil
@@ -117,8 +117,7 @@ func (o *Outbox[T]) Delivery(sequence int64) *Delivery[T] {
 	return nil
 }
 
-// Settle removes superseded rows that no publisher has claimed. The latest row of a queued or scheduled run is the
-// only one not superseded.
+// Settle removes superseded rows without a claim. Only a queued or scheduled run has a row that is not superseded.
 func (o *Outbox[T]) Settle(s *State) {
 	live := int64(0)
 	if len(o.Deliveries) > 0 && (s.Status == runlane.StatusQueued || s.Status == runlane.StatusScheduled) {
@@ -271,9 +270,8 @@ func (o *Outbox[T]) awaited(s *State) Wait {
 	return Wait{}
 }
 
-// Answers returns the wakeup that a claim answers. It is redelivered if the owner dies, so patience with the wakeup
-// also covers the owner's lease. A claim by polling answers none, nor does one with a lease that ends before the
-// wakeup is due.
+// Answers returns the wakeup that a claim answers. It is redelivered if the owner dies, so patience with it covers the
+// lease too. Claims by polling answer none, nor do leases that end before the wakeup is due.
 func (o *Outbox[T]) Answers(s *State, c *lane.ClaimCommand) Wait {
 	awaited := o.awaited(s)
 	if !c.ByWakeup || awaited.Due > At(c.Projected.Lease.ExpiresAt) {

@@ -39,8 +39,7 @@ type Pruning struct {
 	removed  map[runlane.RunID]bool
 }
 
-// Judge decides about the next run, in the order of the list. needed is the result of Needed, keepsKey reports that the
-// run retains its idempotency key.
+// Judge decides about the next run of the list. keepsKey reports that it retains its idempotency key.
 func (p *Pruning) Judge(id runlane.RunID, needed, keepsKey bool) Verdict {
 	p.examined++
 	switch {

@@ -49,8 +49,8 @@ func (o *Occurrence) Claim(c *lane.ClaimOccurrenceCommand, token string, now Mil
 	o.KeptUntil = max(now, o.ClaimUntil).Add(occurrenceKept)
 }
 
-// JudgeCompletion returns done if the occurrence has this result already. It refuses a result for an occurrence that
-// is missing (nil), not under the command's claim, or completed with another result.
+// JudgeCompletion returns done if the occurrence has this result already. It refuses a missing occurrence (nil),
+// another claim and another result.
 func (o *Occurrence) JudgeCompletion(c *lane.CompleteOccurrenceCommand, became *Result) (done bool, err error) {
 	switch {
 	case o == nil || o.Token != c.Token:

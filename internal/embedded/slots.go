@@ -24,8 +24,7 @@ func JudgeSlots(t *lane.Transition) error {
 	}
 }
 
-// NeedsSlot reports whether a creation needs a free slot: it has a reservation or executes at once. Any other run of a
-// bounded queue waits for a slot.
+// NeedsSlot reports whether a creation needs a free slot: it has a reservation or executes at once.
 func NeedsSlot(t *lane.Transition) bool {
 	return t.Queue.Bounded() && (t.Reserves() || t.Projected.Status == runlane.StatusRunning)
 }
@@ -42,8 +41,8 @@ const (
 	TakeSlot
 )
 
-// JudgeSlotOfClaim decides about the slot of a claim. occupies reports that the run occupies one at c.At, the exact
-// time at which a reservation ends here. A storage with slow commits must end it earlier.
+// JudgeSlotOfClaim decides about the slot of a claim. occupies is as of exactly c.At; a storage with slow commits must
+// end reservations earlier.
 func JudgeSlotOfClaim(c *lane.ClaimCommand, occupies bool) (SlotUse, error) {
 	switch {
 	case occupies:
@@ -80,8 +79,8 @@ func (r *Room[K]) Allows(policy runlane.Queue, of K, taken func() (int, error)) 
 // OffersAtOnce is the number of runs that Offer spreads over callers freeing slots at the same time.
 const OffersAtOnce = 64
 
-// Offer chooses a run for one free slot: the one that has waited longest and was not just offered to another caller,
-// which may not have reserved it yet. If all were offered, it starts over. waiting is not empty; now replaces given.
+// Offer chooses a run for one free slot: the longest waiting one that was not just offered to another caller, who may
+// not have reserved it yet. If all were, it starts over. waiting is not empty; now replaces given.
 func Offer[T comparable](given, waiting []T) (next int, now []T) {
 	given = slices.DeleteFunc(given, func(t T) bool { return !slices.Contains(waiting, t) })
 	next = slices.IndexFunc(waiting, func(t T) bool { return !slices.Contains(given, t) })

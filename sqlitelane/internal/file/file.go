@@ -31,16 +31,15 @@ type Options struct {
 	Network func(folder string) string
 	// Host returns this process's kernel. nil asks the system.
 	Host func() Host
-	// Deaf processes do not wait for the system's notifications but look every second. Tests with virtual time need
-	// this.
+	// Deaf processes get no notifications and look every second: tests with virtual time cannot wait for the system.
 	Deaf bool
-	// Effect is called with each command before it waits for its batch, in the caller's goroutine. Its result is
-	// called when the command is durable and before a caller knows. Tests crash the process in between. May be nil.
+	// Effect is called with each command, in its caller's goroutine; its result is called when the command is durable but no
+	// caller knows. For tests that crash the process; may be nil.
 	Effect func() (durable func())
 	// Synced is called after the folder was synced, for the same tests. May be nil.
 	Synced func()
-	// Step is called with a name before each step of [Replace], and when [Open] has opened the file but not locked it.
-	// Its error fails the step. Tests crash the process or let another one overtake it. May be nil.
+	// Step is called before each step of [Replace], and when [Open] has opened but not locked the file. Its error
+	// fails the step. For tests that crash or overtake the process; may be nil.
 	Step func(name string) error
 }
 
@@ -185,8 +184,7 @@ func listsMount(mounts, path string) bool {
 	return false
 }
 
-// judgePlace refuses an unsuitable place: locks and shared memory do not work over a network. readOnly reports that
-// this user may read the file but not write it.
+// judgePlace refuses an unsuitable place. readOnly reports that this user may read the file but not write it.
 func judgePlace(path string, o *Options) (readOnly bool, err error) {
 	folder := filepath.Dir(path)
 	info, err := os.Stat(folder)

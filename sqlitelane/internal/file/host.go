@@ -195,8 +195,8 @@ func (c *claim) watch() {
 	}()
 }
 
-// judge reads the claim at most once a second. It refuses once another kernel has the file: then this process must not
-// write until it opens the file again.
+// judge reads the claim at most once a second. Once another kernel has the file, it refuses until the file is opened
+// again.
 func (c *claim) judge() error {
 	if c == nil {
 		return nil

@@ -18,8 +18,8 @@ type place struct {
 	use       *use        // until use.end
 }
 
-// use is a file that this process has open or is replacing. File locks belong to the process: they do not separate its
-// parts, and closing any descriptor of the file drops them.
+// use is a file that this process has open or is replacing. File locks do not separate the parts of a process, and
+// closing any descriptor of the file drops them.
 type use struct {
 	file      os.FileInfo
 	replacing bool
@@ -84,8 +84,8 @@ func (p *place) release() {
 // errMoved: the file was replaced while it was being opened.
 var errMoved = errors.New("the file was replaced while it was opened")
 
-// judgeOpened checks, under a lock of SQLite, that the opened file is still at its path. The process may have been
-// suspended before its first lock while the file was replaced.
+// judgeOpened checks, under a lock of SQLite, that the opened file is still at its path: it may have been replaced
+// before the first lock.
 func (p *place) judgeOpened() error {
 	if p.file == nil {
 		return nil

@@ -20,11 +20,11 @@ type replacement struct {
 	use         *use
 }
 
-// Replace renames draft, a complete and synced file without a log, to path, and gives it the mode and owner of the
-// replaced file. It fails while any process has the file at path open, this one included.
+// Replace renames draft, a synced file without a log, to path, and gives it the mode and owner of the replaced file.
+// It fails while any process has the file at path open, this one included.
 //
 // A process stopped at any step leaves at path either the draft or the old file with all its commits (an empty file if
-// there was none): the log's commits are moved into the old file before the log is removed.
+// there was none): they are moved from the log into the file before the log is removed.
 func Replace(path, draft string, o *Options) error {
 	claimed, err := takeClaim(path, o)
 	if err != nil {

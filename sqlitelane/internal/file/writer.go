@@ -42,8 +42,8 @@ type writer struct {
 	turn  chan struct{} // has room for one; whoever filled it has the turn. Close keeps it.
 	ended chan struct{} // closed with the last turn
 
-	// dropCache is called at the start of a batch, under the lock, if another process has written, and after a
-	// rollback: it drops the cache of the file.
+	// dropCache drops the cache of the file: after a rollback, and under the lock at the start of a batch if another
+	// process has written.
 	dropCache func()
 	version   int64     // of the data after the last commit; -1: unknown
 	others    time.Time // when another process was last seen writing
@@ -258,8 +258,7 @@ type answered struct {
 }
 
 // attempt executes commands in one transaction and adds those that arrive meanwhile. If one fails after a write, or
-// breaks the transaction, everything is rolled back and its index returned. Otherwise spoiler is -1 and all callers
-// have answers.
+// breaks the transaction, it rolls back and returns its index. Otherwise spoiler is -1 and all callers have answers.
 func (w *writer) attempt(todo []*job) (ran []*job, spoiler int, err error) {
 	if err := w.begin(); err != nil {
 		for _, j := range todo {
