@@ -93,15 +93,15 @@ func TestOpen_RefusesWhatItCannotUseAndLeavesItAsItIs(t *testing.T) {
 				t.Fatal(err)
 			}
 			return path
-		}, "no SQLite file"},
+		}, "not a SQLite file"},
 		"a damaged head": {func(t *testing.T) string {
 			t.Helper()
 			path := withRuns(t, 20)
 			damage(t, path, 0)
 			return path
 		}, "is damaged"},
-		"no folder": {func(t *testing.T) string { t.Helper(); return filepath.Join(t.TempDir(), "none", "runlane.db") }, "no folder"},
-		"a folder":  {func(t *testing.T) string { t.Helper(); return t.TempDir() }, "no regular file"},
+		"no folder": {func(t *testing.T) string { t.Helper(); return filepath.Join(t.TempDir(), "none", "runlane.db") }, "does not exist"},
+		"a folder":  {func(t *testing.T) string { t.Helper(); return t.TempDir() }, "not a regular file"},
 		"no path":   {func(*testing.T) string { return "" }, "no path"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -87,7 +87,7 @@ func TestBinary_OnAFile(t *testing.T) {
 		{[]string{"queues", "list"}, "default"},
 		{[]string{"deadletters", "list"}, ""},
 		{[]string{"tick"}, ""},
-		{[]string{"doctor", "--all"}, "ok       pages of the file: SQLite finds nothing wrong"},
+		{[]string{"doctor", "--all"}, "ok       pages of the file: SQLite finds no fault"},
 		{[]string{"backup", path + ".copy"}, path + ".copy has a copy of lane sqlite"},
 		{[]string{"runs", "get", string(made.Run), "--lane", "sqlite:" + path + ".copy"}, "succeeded"},
 		{[]string{"runs", "list", "--env", "other", "--json"}, `environment "other" has no runs here, "default" has: use --env`},
