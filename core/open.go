@@ -17,20 +17,20 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Runtime runs the tasks of one program on one lane. Build it with [Open]. It is safe for concurrent use.
+// Runtime runs the tasks of one program on one lane. Create it with [Open]. It is safe for concurrent use.
 type Runtime struct {
 	lane         *lane.Lane
 	environment  runlane.Environment // never "": a default is written as its name
 	handlers     map[runlane.TaskID]runlane.Handler
-	keysWarned   sync.Map // of keys that do nothing
+	keysWarned   sync.Map // keys without effect that were logged
 	clientTasks  map[runlane.TaskID]ClientTask
-	definitions  []*runlane.Definition // of both, by id
+	definitions  []*runlane.Definition // of handlers and clientTasks, by id
 	queues       map[runlane.QueueName]runlane.Queue
 	schedules    schedule.Scheduler
-	bounded      []runlane.Queue     // those of them with a limit, by name
+	bounded      []runlane.Queue     // the queues with a limit, by name
 	bindings     []runlane.QueueName // nil: any queue
-	delays       bool                // the transport can, in some queues
-	undelayed    []runlane.QueueName // queues that cannot delay, where others can
+	delays       bool                // the transport can delay, in some queues
+	undelayed    []runlane.QueueName // queues that cannot delay, if others can
 	catalog      catalog
 	tellers      turns
 	cascades     cascades
@@ -40,9 +40,9 @@ type Runtime struct {
 	tended       atomic.Pointer[time.Time] // when a tick of this runtime last looked for flows to tend; nil: never
 	logger       *slog.Logger
 	hooks        *watchers
-	watched      bool // hooks or metrics want the records of every commit
+	watched      bool // hooks or metrics need the records of every commit
 	metrics      gauges
-	maxAbandoned int  // -1: no bound
+	maxAbandoned int  // -1: no limit
 	coded        bool // there is a codec
 	codec        *codedStorage
 	texts        errorTexts
@@ -55,14 +55,14 @@ type Runtime struct {
 	executions   executionSet  // attempts of direct ExecuteDelivery calls
 	executing    localAttempts // all attempts of this runtime
 	suspects     chan struct{} // holds the one suspect that workers execute
-	forceClose   chan struct{} // closed when Close will wait no longer: workers then end their grace early
+	forceClose   chan struct{} // closed when Close stops waiting: workers then cut their grace short
 }
 
 var _ runlane.Triggerer = (*Runtime)(nil)
 
-// Open checks every definition and option, starts the lane and owns it from then on: Close closes it. All problems are
-// reported at once, in one runlane.ErrConfigurationInvalid (errors.As and errors.Is see each of them). An ability that
-// the lane does not have is runlane.ErrCapabilityUnsupported among them. After an error nothing is left running.
+// Open checks all definitions and options, starts the lane and owns it from then on: Close closes it. It reports all
+// problems at once, in one runlane.ErrConfigurationInvalid; errors.As and errors.Is see each of them. An ability that
+// the lane lacks is runlane.ErrCapabilityUnsupported among them. After an error no goroutine is left running.
 func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error) {
 	if options == nil {
 		options = &Options{}
@@ -99,7 +99,7 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 	return rt, nil
 }
 
-// withoutDelay are the queues that cannot delay, where others can, as far as they are bound or known here.
+// withoutDelay returns the bound or known queues that cannot delay, if others can.
 func (rt *Runtime) withoutDelay() (names []runlane.QueueName) {
 	if !rt.delays {
 		return nil
@@ -111,7 +111,7 @@ func (rt *Runtime) withoutDelay() (names []runlane.QueueName) {
 	})
 }
 
-// observe puts what hooks and metrics need before the storage. Without any, commits pay nothing for them.
+// observe wraps the storage for hooks and metrics. Without any, commits pay nothing for them.
 func (rt *Runtime) observe(hooks []Hook) {
 	rt.hooks = newWatchers(hooks, rt.logger)
 	if len(hooks) == 0 && rt.metrics.metrics == nil {
@@ -167,7 +167,7 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 	return rt
 }
 
-// validate registers handlers and queues on the way and returns every fault at once.
+// validate registers handlers and queues, and returns all faults at once.
 func (rt *Runtime) validate(options *Options) error {
 	var faults []error
 	if err := rt.environment.Validate(); err != nil {
@@ -186,7 +186,7 @@ func (rt *Runtime) validate(options *Options) error {
 			),
 		)
 	}
-	if isNil(options.Codec) { // its constructor failed: payloads must not be stored plain because of that
+	if isNil(options.Codec) { // its constructor failed; never fall back to plain payloads
 		faults = append(
 			faults,
 			invalidOption(
@@ -267,20 +267,19 @@ func (rt *Runtime) register(i int, h runlane.Handler) error {
 	return errors.Join(append(faults, rt.registerQueue(h.Task.Queue))...)
 }
 
-// Environment is the environment in which this runtime reads and writes everything. It is never "".
+// Environment is the environment that this runtime reads and writes. It is never "".
 func (rt *Runtime) Environment() runlane.Environment { return rt.environment }
 
-// Lane is the lane on which this runtime was opened, for programs that need an optional ability, with lane.As. The
-// runtime still owns it. Its storage is the runtime's own view, which includes what stands before the storage, such as
-// a codec; lane.As finds the storage behind it.
+// Lane returns the lane of this runtime, for programs that need an optional ability through lane.As. The runtime still
+// owns it. Its storage is the runtime's view, wrapped for example by a codec; lane.As finds the storage behind it.
 func (rt *Runtime) Lane() *lane.Lane { return rt.lane }
 
-// Definitions lists the tasks that execute here, and those whose runs clients claim here, by id.
+// Definitions returns the tasks that execute here or that clients claim here, by id.
 func (rt *Runtime) Definitions() []*runlane.Definition { return slices.Clone(rt.definitions) }
 
-// CallJSON builds a call of one of the Definitions, for command lines and HTTP endpoints. The task's key functions
-// are applied, see runlane.NewRawCall. An unknown task is runlane.ErrTaskNotFound. A payload that is not JSON, or from
-// which a key cannot be computed, is reported when the call is triggered.
+// CallJSON creates a call of one of the Definitions, for command lines and HTTP endpoints. The task's key functions
+// apply, see runlane.NewRawCall. An unknown task is runlane.ErrTaskNotFound. The trigger reports a payload that is not
+// JSON or gives no key.
 func (rt *Runtime) CallJSON(id runlane.TaskID, payload json.RawMessage) (runlane.Call, error) {
 	if h, ok := rt.handlers[id]; ok {
 		return runlane.NewRawCall(h.Task, payload), nil
@@ -291,10 +290,9 @@ func (rt *Runtime) CallJSON(id runlane.TaskID, payload json.RawMessage) (runlane
 	return runlane.Call{}, taskNotFound(id, "")
 }
 
-// Close ends the runtime: no call is accepted any more, workers stop as if their contexts had ended, and calls in
-// progress are waited for. When ctx ends first, attempts that are still executing are cancelled with
-// runlane.ErrShutdown and released, not failed; after that Close waits at most a few seconds more. Then the lane is
-// closed. Closing twice is no error.
+// Close ends the runtime: it accepts no more calls, stops workers as if their contexts had ended, and waits for calls
+// in progress. If ctx ends first, executing attempts are cancelled with runlane.ErrShutdown and released, not failed;
+// Close then waits at most a few more seconds. Finally it closes the lane. Closing twice is no error.
 func (rt *Runtime) Close(ctx context.Context) error {
 	if !rt.gate.close() {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// RunFilter selects runs, for lists and for bulk calls alike. Zero fields match all.
+// RunFilter selects runs for lists and bulk calls. Zero fields match all.
 type RunFilter struct {
 	// Queue matches runs of the queue.
 	Queue runlane.QueueName
@@ -21,82 +21,85 @@ type RunFilter struct {
 	Statuses []runlane.Status
 	// TaskID matches runs of the task.
 	TaskID runlane.TaskID
-	// Waiting matches suspended runs whose wait has this kind. No finished run is one.
+	// Waiting matches suspended runs that wait for this kind. Finished runs never match.
 	Waiting runlane.WaitingFor
 }
 
-// ListOptions select and page. nil means all runs, active ones first by their next need for attention, 50 a page.
+// ListOptions select runs and a page. nil means all runs, active ones first by their next need for attention, 50 a
+// page.
 type ListOptions struct {
 	RunFilter
-	// After resumes behind the page that returned it as its Next, with the same filter.
+	// After continues after the page that returned it as Next, with the same filter.
 	After runlane.Cursor
-	// Limit is the size of a page. 0 means runlane.DefaultPageLimit; at most runlane.MaxPageLimit.
+	// Limit is the page size. 0 means runlane.DefaultPageLimit; at most runlane.MaxPageLimit.
 	Limit int
 }
 
-// ChangeOptions of the calls that change something. nil means runlane.OperatorActor and no reason.
+// ChangeOptions of calls that change something. nil means runlane.OperatorActor and no reason.
 type ChangeOptions struct {
-	// Actor is who did it, kept with the event. The zero value means runlane.OperatorActor.
+	// Actor is kept with the event. The zero value means runlane.OperatorActor.
 	Actor runlane.Actor
-	// Reason is for people, at most runlane.MaxReasonBytes. Each call says where it is kept.
+	// Reason is a text for people, at most runlane.MaxReasonBytes. Each call documents where it is kept.
 	Reason string
 }
 
-// BulkOptions of the calls that do the same to many runs. A filter is required, or AllRuns.
+// BulkOptions of calls that change many runs. They need a filter or AllRuns.
 type BulkOptions struct {
 	ChangeOptions
 	RunFilter
-	// AllRuns says that an empty filter is meant.
+	// AllRuns allows an empty filter.
 	AllRuns bool
-	// After resumes behind the call that returned it as its Next, with the same filter.
+	// After continues after the call that returned it as Next, with the same filter.
 	After runlane.Cursor
-	// Cap is how many matching runs one call takes at most. 0 means 1,000.
+	// Cap limits the matching runs of one call. 0 means 1,000.
 	Cap int
-	// DryRun counts what matches and changes nothing.
+	// DryRun counts the matching runs and changes nothing.
 	DryRun bool
 }
 
 // PruneOptions of [Runs.Prune].
 type PruneOptions struct {
-	// OlderThan is how long ago a run must have ended. Required.
+	// OlderThan is the minimum time since a run's end. Required.
 	OlderThan time.Duration
-	// Statuses are terminal ones. nil means all three.
+	// Statuses are terminal statuses. nil means all three.
 	Statuses []runlane.Status
-	// After resumes behind the call that returned it as its Next, with the same options.
+	// After continues after the call that returned it as Next, with the same options.
 	After runlane.Cursor
-	// DryRun counts what would be removed and removes nothing.
+	// DryRun counts the runs to remove and removes nothing.
 	DryRun bool
-	// Limit is how many runs one call removes at most. 0 means runlane.DefaultPruneLimit; at most runlane.MaxPageLimit.
+	// Limit is the maximum number of runs removed by one call. 0 means runlane.DefaultPruneLimit; at most
+	// runlane.MaxPageLimit.
 	Limit int
-	// ReleaseOwners also removes runs that still retain an idempotency key, which frees it. Otherwise they are skipped.
+	// ReleaseOwners also removes runs that still hold an idempotency key, which frees the key. Otherwise they are
+	// skipped.
 	ReleaseOwners bool
 }
 
-// BulkResult counts one call. What matched is changed, skipped or failed; a dry run only counts what matches.
+// BulkResult counts one call. Each matching run is changed, skipped or failed; a dry run only counts matches.
 type BulkResult struct {
-	// Matched counts the runs that the call took.
+	// Matched counts the runs that matched.
 	Matched int `json:"matched"`
-	// Changed counts those it changed.
+	// Changed counts the changed runs.
 	Changed int `json:"changed"`
-	// Skipped counts those that had moved on meanwhile, or for which there was nothing left to do.
+	// Skipped counts the runs that changed meanwhile or needed no change.
 	Skipped int `json:"skipped"`
-	// Failed has the errors of the runs that failed, the first 100 of them. nil when there are none.
+	// Failed has the errors of failed runs, the first 100. nil when there are none.
 	Failed map[runlane.RunID]error `json:"-"`
-	// Next resumes. Empty when nothing is left.
+	// Next continues. Empty at the end.
 	Next runlane.Cursor `json:"next,omitempty"`
 }
 
 const (
-	// defaultCap is how many runs a bulk call takes.
+	// defaultCap is the default of BulkOptions.Cap.
 	defaultCap = 1000
-	// maxFailed is how many errors a bulk call keeps.
+	// maxFailed limits BulkResult.Failed.
 	maxFailed = 100
-	// metaReason keeps an operator's reason in the meta of an event, and of a run that was made for it.
+	// metaReason is the meta key of an operator's reason, in an event and in a run created by the call.
 	metaReason = "runlane.reason"
 )
 
 var (
-	// cancellable leaves out runs whose cancellation was requested already. A filter may name them; they are skipped.
+	// cancellable omits cancellation_requested. A filter may name it; such runs are skipped.
 	cancellable = slices.DeleteFunc(runlane.Statuses(), func(s runlane.Status) bool {
 		return s.Terminal() || s == runlane.StatusCancellationRequested
 	})
@@ -106,7 +109,7 @@ var (
 	failedStatuses   = []runlane.Status{runlane.StatusFailed}
 )
 
-// check names the option in the error: what is the name of the options' type.
+// check names the option in its error. what is the name of the options' type.
 func (f *RunFilter) check(what string) error {
 	for _, id := range [...]struct {
 		option, value string
@@ -145,13 +148,13 @@ func (f *RunFilter) check(what string) error {
 	return nil
 }
 
-// empty reports a filter that matches everything.
+// empty reports whether the filter matches everything.
 func (f *RunFilter) empty() bool {
 	return f.Queue == "" && f.ScheduleID == "" && f.SourceRunID == "" && f.TaskID == "" && len(f.Statuses) == 0 &&
 		f.Waiting == ""
 }
 
-// matches does in this package what storages do themselves, for lists that know no such filter.
+// matches filters in this package, for lists that have no such filter in the storage.
 func (f *RunFilter) matches(run *runlane.Run) bool {
 	return (len(f.Statuses) == 0 || slices.Contains(f.Statuses, run.Status)) &&
 		(f.TaskID == "" || f.TaskID == run.TaskID) &&
@@ -160,7 +163,7 @@ func (f *RunFilter) matches(run *runlane.Run) bool {
 		(f.Waiting == "" || run.Waiting.Has(f.Waiting))
 }
 
-// scope is the filter as part of the scope of a cursor.
+// scope is the filter's part of a cursor's scope.
 func (f *RunFilter) scope() string {
 	return fmt.Sprintf(
 		"%q %q %q %q %s %q",
@@ -189,7 +192,7 @@ func checkLimit(option string, limit, otherwise int) error {
 	return nil
 }
 
-// settle checks the options and returns who acts, and the reason. nil options are the defaults.
+// settle checks the options and returns the actor and the reason. nil means the defaults.
 func (o *ChangeOptions) settle(what string) (actor runlane.Actor, reason string, err error) {
 	if o == nil {
 		return runlane.OperatorActor, "", nil
@@ -231,7 +234,7 @@ func (o *ChangeOptions) settle(what string) (actor runlane.Actor, reason string,
 	return actor, o.Reason, err
 }
 
-// check judges what the bulk calls have in common. allowed are the statuses that the call is about.
+// check validates the options of bulk calls. allowed are the statuses that the call can change.
 func (o *BulkOptions) check(allowed []runlane.Status) error {
 	const what = "BulkOptions"
 	if err := o.RunFilter.check(what); err != nil {
