@@ -9,31 +9,32 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// In an ordered queue a wakeup has a place in its group, and those behind it come when it is acknowledged. So no wakeup
-// is acknowledged whose run may be executing, and one whose attempt was cut off keeps its place. A run that waits gives
-// its place up, and comes back at the end (docs/internals/design.md, Ordered queues).
+// In an ordered queue a wakeup has a place in its group, and the wakeups behind it come once it is acknowledged. Never
+// acknowledge a wakeup while its run may still execute: the next one would be delivered. The wakeup of an interrupted
+// attempt keeps its place. A run that waits gives up its place and comes back at the end (docs/internals/design.md,
+// Ordered queues).
 
-// ErrOwned is in the chain of the error with which [Runtime.ExecuteDelivery] hands a wakeup of an ordered queue
-// back because a lease on its run stands, or was lost by the attempt, because the run was asked to
-// stop and has not ended, or because a shutdown left its handler behind, which may still work. Nothing more was
-// written. Let it come again after a delay: the wakeups behind it wait until the run has ended, or waits.
+// ErrOwned: another worker may still execute the run, and its queue is ordered. [Runtime.ExecuteDelivery] returns it in
+// its error's chain when a lease on the run stands or the attempt lost its lease, when the run was asked to stop and
+// has not ended, or when a shutdown left its handler running. No more was written. Redeliver the wakeup later: the
+// wakeups behind it wait until the run has ended or waits.
 var ErrOwned = errors.New("runlane: the run is owned, and its queue is ordered")
 
-// ErrOrdered is in the chain of the error with which [Runtime.ExecuteNext], [Runtime.RunNow] and [Runtime.Work] where
-// it polls, as with WorkOptions.Drain, refuse an ordered queue: the storage does not know the order of
-// wakeups, so runs of one key would execute beside each other.
+// ErrOrdered: the queue is ordered, and only wakeups have the order. [Runtime.ExecuteNext], [Runtime.RunNow] and a
+// polling [Runtime.Work], such as with WorkOptions.Drain, return it in their error's chain: they ask the storage, so
+// runs of one key would execute at the same time.
 var ErrOrdered = errors.New("runlane: the queue is ordered")
 
-// errReleased is of a wakeup whose attempt was ended by a shutdown, and whose run waits for no other wakeup.
+// errReleased marks the wakeup of an attempt that a shutdown ended, if no other wakeup follows for its run.
 var errReleased = errors.New("runlane: released by a shutdown")
 
 func (rt *Runtime) ordered(queue runlane.QueueName) bool {
 	return rt.lane.Transport.Ordered(queue)
 }
 
-// holdsPlace refuses to acknowledge a wakeup whose run is owned, in an ordered queue. A run that was asked to stop is
-// owned until it has ended, whatever its lease says: its owner may be suspended, and extend the lease when it goes on.
-// One whose handler a shutdown left behind is owned until it is due: until its lease would have ended.
+// holdsPlace refuses to acknowledge a wakeup of an ordered queue while its run is owned. A run that was asked to stop
+// is owned until it has ended, even with an expired lease: its paused owner may go on and extend it. A run that a
+// shutdown released with its handler still running is owned until it is due, when its lease would have ended.
 func (d *delivery) holdsPlace(ctx context.Context, run *runlane.Run, j judgement) error {
 	switch {
 	case !d.byWakeup, d.wakeup.Queue != "" && d.wakeup.Queue != run.Queue, !d.rt.ordered(run.Queue):
@@ -49,8 +50,7 @@ func (d *delivery) holdsPlace(ctx context.Context, run *runlane.Run, j judgement
 	return owned(run.ID)
 }
 
-// leftBehind reports a released run that a shutdown released: its last event says so, and that it is not due yet says
-// that its handler did not return.
+// leftBehind reports whether a shutdown released the run. If the run is not due yet, its handler had not returned.
 func (rt *Runtime) leftBehind(ctx context.Context, run *runlane.Run) (bool, error) {
 	page, err := rt.storage().ListRunEvents(ctx, &lane.EventQuery{
 		PageQuery: lane.PageQuery{Environment: rt.environment, Limit: 1}, RunID: run.ID, Descending: true,
@@ -62,8 +62,8 @@ func (rt *Runtime) leftBehind(ctx context.Context, run *runlane.Run) (bool, erro
 	return is && released.Reason == reasonShutdown, nil
 }
 
-// comesAgain hands the wakeup of an attempt back after which its run is not settled: where no other wakeup was sent for
-// the rest, and where another worker may execute the run by now.
+// comesAgain hands the wakeup back if its run is not settled: no other wakeup was sent for the rest, or another worker
+// may execute the run.
 func (d *delivery) comesAgain(x *execution, result *DeliveryResult) error {
 	switch {
 	case !d.byWakeup:
@@ -97,7 +97,7 @@ func owned(id runlane.RunID) error {
 	}
 }
 
-// inAnyOrder refuses ordered queues to those who ask the storage for runs.
+// inAnyOrder refuses ordered queues to callers that take runs from the storage.
 func (rt *Runtime) inAnyOrder(what string, queues ...runlane.QueueName) error {
 	for _, name := range queues {
 		if rt.ordered(name) {

@@ -11,7 +11,7 @@ import (
 
 // The queues that this runtime knows, with their policies.
 
-// policy is the queue's policy in force now, as far as this process knows it.
+// policy is the queue's current policy as far as this process knows it.
 func (rt *Runtime) policy(name runlane.QueueName) runlane.Queue {
 	if q, ok := rt.queues[name]; ok {
 		return q
@@ -19,7 +19,7 @@ func (rt *Runtime) policy(name runlane.QueueName) runlane.Queue {
 	return runlane.Queue{Name: name}
 }
 
-// knownQueue is the policy of a queue. The default queue needs no declaration.
+// knownQueue returns the policy of a queue. The default queue needs no declaration.
 func (rt *Runtime) knownQueue(name runlane.QueueName) (q runlane.Queue, known bool) {
 	if q, known = rt.queues[name]; known {
 		return q, true
@@ -47,7 +47,7 @@ func (rt *Runtime) registerQueue(q runlane.Queue) error {
 	return nil
 }
 
-// checkQueue judges a queue that a definition, an option or a call names.
+// checkQueue validates a queue of a definition, an option or a call.
 func (rt *Runtime) checkQueue(q runlane.Queue) error {
 	if known, ok := rt.queues[q.Name]; ok {
 		if known == q {
@@ -74,8 +74,8 @@ func (rt *Runtime) checkQueue(q runlane.Queue) error {
 	return nil
 }
 
-// unknownHere reports a queue that this process does not know, and whose wakeups reach it because the queue shares a
-// binding. Whether it has a limit is not known here, so its runs are left to processes that know it.
+// unknownHere reports whether this process does not know the queue, but gets its wakeups through a shared binding. Its
+// limit is unknown, so its runs are left to processes that know it.
 func (rt *Runtime) unknownHere(name runlane.QueueName) bool {
 	if _, known := rt.knownQueue(name); known {
 		return false
@@ -90,7 +90,7 @@ func (rt *Runtime) unknownHere(name runlane.QueueName) bool {
 	})
 }
 
-// checkQueues judges the queues to take work from.
+// checkQueues validates the queues to take work from.
 func (rt *Runtime) checkQueues(option string, names []runlane.QueueName) error {
 	if names != nil && len(names) == 0 {
 		return invalidOption(

@@ -12,78 +12,77 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// statsPages bounds the pages of runs that one call of [Queues.Stats] reads.
+// statsPages limits the pages of runs in one call of [Queues.Stats].
 const statsPages = 20
 
-// Queues is the operator's view of queues. Stateless: get one with [Runtime.Queues] when you need it.
+// Queues reads queues for operators. It is stateless; get it from [Runtime.Queues].
 type Queues struct{ rt *Runtime }
 
-// Queues returns the view.
+// Queues returns the operator's view of queues.
 func (rt *Runtime) Queues() *Queues { return &Queues{rt: rt} }
 
 // QueueState is a queue as this runtime knows it.
 type QueueState struct {
-	// Queue is its policy. For a queue that is neither Known nor Stored it has only the name.
+	// Queue is the policy. It has only the name for a queue that is neither Known nor Stored.
 	Queue runlane.Queue `json:"queue"`
-	// Known says that a handler, a schedule or Options.Queues names it here, or that it is the default one. A queue
-	// that is only bound is another program's, and this runtime does not know whether it has a limit.
+	// Known reports whether a handler, a schedule or Options.Queues names the queue here, or it is the default queue. A
+	// queue that is only bound belongs to another program, and its limit is unknown here.
 	Known bool `json:"known"`
-	// Stored says that the queue is not Known, and that its policy is that of another program's task, from the catalog
-	// of tasks: see [Queues.InUse].
+	// Stored reports whether the queue is not Known and its policy comes from the catalog of tasks, where another
+	// program's task has it: see [Queues.InUse].
 	Stored bool `json:"stored,omitempty"`
-	// Bound says that the transport has a binding for it, or takes any queue.
+	// Bound reports whether the transport has a binding for the queue, or takes any queue.
 	Bound bool `json:"bound"`
-	// Carrier is the binding that carries its wakeups, where that is another queue's. Backlog and InFlight of
-	// [QueueStats] are then of all queues that share it.
+	// Carrier is the binding that carries the queue's wakeups, if it is another queue's. Backlog and InFlight of
+	// [QueueStats] then count all queues that share it.
 	Carrier runlane.QueueName `json:"carrier,omitempty"`
-	// Ordered says that the runs of one concurrency key execute one after the other, in the order in which their
+	// Ordered reports whether the runs of one concurrency key execute one after the other, in the order in which their
 	// wakeups were published.
 	Ordered bool `json:"ordered,omitempty"`
 }
 
-// QueueStats counts the active runs of a queue, as the list of runs shows them: it lags a little.
+// QueueStats counts the active runs of a queue in the list of runs, which lags a little.
 type QueueStats struct {
 	QueueState
-	// At is the instant by which due-ness was judged.
+	// At is the time that separates due runs from delayed ones.
 	At time.Time `json:"at"`
-	// Waiting counts the runs that are due and wait for a worker, or for a slot first: the depth of the queue.
+	// Waiting counts due runs that wait for a worker or for a slot: the depth of the queue.
 	Waiting int `json:"waiting"`
-	// OldestWaiting is since when the first of them is due. Zero when there is none.
+	// OldestWaiting is the due time of the first waiting run. Zero when there is none.
 	OldestWaiting time.Time `json:"oldestWaiting,omitzero"`
-	// Oldest is that run.
+	// Oldest is the first waiting run.
 	Oldest runlane.RunID `json:"oldest,omitempty"`
-	// Reserved counts those of Waiting that have a slot of their bounded queue already.
+	// Reserved counts the waiting runs that already have a slot of their bounded queue.
 	Reserved int `json:"reserved,omitempty"`
-	// Running counts the runs that a worker has, also those that were asked to stop. Each has a slot where the queue is
-	// bounded.
+	// Running counts runs that a worker has, including runs that were asked to stop. In a bounded queue each has a
+	// slot.
 	Running int `json:"running"`
-	// Delayed counts the runs that are not due yet: delayed, to be retried, or released.
+	// Delayed counts runs that are not due yet: delayed, to be retried, or released.
 	Delayed int `json:"delayed"`
-	// NextDue is when the first of them will be due. Zero when there is none.
+	// NextDue is the earliest due time of the delayed runs. Zero when there are none.
 	NextDue time.Time `json:"nextDue,omitzero"`
-	// AtLeast says that the call reached its bound first: the queue, and any of Keys, has more runs than were counted.
-	// Those that workers have were counted before the others.
+	// AtLeast reports whether the call reached its limit: the queue and its Keys may have more runs than counted.
+	// Running runs are counted first.
 	AtLeast bool `json:"atLeast,omitempty"`
-	// KeysAtLeast says so of Keys alone: the storage counted the queue, and not its keys.
+	// KeysAtLeast is AtLeast for Keys alone: the storage counted the queue but not its keys.
 	KeysAtLeast bool `json:"keysAtLeast,omitempty"`
-	// Keys are the same counts by concurrency key, at most [MaxQueueKeys] of them: those with the most waiting runs,
-	// then those with the most slots. A bounded queue has its limit of slots for each key. nil where no active run has
-	// a key.
+	// Keys are the same counts by concurrency key, at most [MaxQueueKeys]: the keys with the most waiting runs, then
+	// with the most slots. A bounded queue applies its limit to each key. nil when no active run has a key.
 	Keys []KeyStats `json:"keys,omitempty"`
-	// MoreKeys is how many keys were left out.
+	// MoreKeys is the number of omitted keys.
 	MoreKeys int `json:"moreKeys,omitempty"`
-	// Backlog and InFlight count the transport's wakeups: those that wait, and those that were received and not
-	// acknowledged. -1 where the transport does not know.
+	// Backlog counts the transport's waiting wakeups, InFlight the received and unacknowledged ones. -1 when the
+	// transport does not know.
 	Backlog  int `json:"backlog"`
 	InFlight int `json:"inFlight"`
 }
 
-// MaxQueueKeys bounds [QueueStats].Keys.
+// MaxQueueKeys limits [QueueStats].Keys.
 const MaxQueueKeys = 100
 
 // KeyStats counts the active runs of one concurrency key of a queue. The fields are as in [QueueStats].
 type KeyStats struct {
-	// Key is the concurrency key, "" for the runs that have none.
+	// Key is the concurrency key, "" for runs without one.
 	Key      string `json:"key"`
 	Waiting  int    `json:"waiting"`
 	Reserved int    `json:"reserved,omitempty"`
@@ -91,8 +90,7 @@ type KeyStats struct {
 	Delayed  int    `json:"delayed"`
 }
 
-// List returns the queues that this runtime knows and those that its transport has bindings for, by name. It makes no
-// request.
+// List returns the queues that this runtime knows or that its transport binds, by name. It makes no request.
 func (q *Queues) List() []QueueState {
 	names := map[runlane.QueueName]bool{}
 	for name := range q.rt.queues {
@@ -102,7 +100,7 @@ func (q *Queues) List() []QueueState {
 		names[name] = true
 	}
 	if q.rt.bindings == nil {
-		names[runlane.DefaultQueue.Name] = true // which any program may use without naming it
+		names[runlane.DefaultQueue.Name] = true // any program may use it without naming it
 	}
 	states := make([]QueueState, 0, len(names))
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -111,9 +109,9 @@ func (q *Queues) List() []QueueState {
 	return states
 }
 
-// InUse returns the queues of List, and those of the tasks that other programs' ticks store, by name. Where the
-// storage keeps no catalog of tasks, it is List. Tasks of one queue with different limits are a fault of their
-// programs; the one that was seen last counts.
+// InUse returns the queues of List and of the tasks that other programs' ticks store, by name. If the storage keeps no
+// catalog of tasks, it equals List. Tasks that give one queue different limits are a fault of their programs; the task
+// seen last wins.
 func (q *Queues) InUse(ctx context.Context) ([]QueueState, error) {
 	states := q.List()
 	tasks, err := q.rt.Tasks().List(ctx)
@@ -139,7 +137,7 @@ func (q *Queues) InUse(ctx context.Context) ([]QueueState, error) {
 	return states, nil
 }
 
-// queueInUse is the policy of a queue as [Queues.InUse] has it. What cannot be read is unknown.
+// queueInUse returns the policy of a queue as [Queues.InUse] has it. A queue that cannot be read is unknown.
 func (rt *Runtime) queueInUse(ctx context.Context, name runlane.QueueName) (q runlane.Queue, known bool) {
 	states, err := rt.Queues().InUse(ctx)
 	if err != nil {
@@ -163,17 +161,17 @@ func (q *Queues) state(name runlane.QueueName) QueueState {
 	return state
 }
 
-// Stats counts the active runs of a queue. It reads no finished run. Its price is bounded whatever the environment
-// holds: at most 20 pages of active runs and one request to the transport. On DynamoDB the first page is a query for
-// each kind of marker in each shard (56, half a unit each while there are few runs) and one read for up to 100 runs of
-// the queue; runs of other queues cost only their keys. Where a page does not hold all, up to 5,000 runs that workers
-// have are counted before the others, which takes a page more. Beyond some 9,000 runs of the queue, or 18,000 active
-// runs of all queues, less where thousands are running, the counts are lower bounds and AtLeast is set. The lanes in
-// memory and in a file count all runs of the queue, however many there are.
+// Stats counts the active runs of a queue. It reads no finished run. Its cost is bounded for any environment: at most
+// 20 pages of active runs and one request to the transport. On DynamoDB the first page is a query for each kind of
+// marker in each shard (56, half a unit each while there are few runs) and one read for up to 100 runs of the queue;
+// runs of other queues cost only their keys. If one page is not enough, up to 5,000 running runs are counted first,
+// which takes one more page. Beyond some 9,000 runs of the queue, or 18,000 active runs of all queues, less while
+// thousands are running, the counts are lower bounds and AtLeast is set. The lanes in memory and in a file count all
+// runs of the queue.
 //
-// Any queue may be asked about, also one that this runtime does not know. An invalid name is
-// runlane.ErrValidationFailed. A lane that does not show runs to operators is runlane.ErrCapabilityUnsupported. When a
-// transport does not answer, its error comes with stats that have everything but Backlog and InFlight.
+// Any queue is allowed, also one that this runtime does not know. An invalid name is runlane.ErrValidationFailed. A
+// lane that does not show runs to operators is runlane.ErrCapabilityUnsupported. If the transport does not answer, its
+// error comes with stats that lack only Backlog and InFlight.
 func (q *Queues) Stats(ctx context.Context, name runlane.QueueName) (*QueueStats, error) {
 	if err := q.rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -200,8 +198,8 @@ func (q *Queues) Stats(ctx context.Context, name runlane.QueueName) (*QueueStats
 	return stats, nil
 }
 
-// count counts the runs of a queue. The lists have those that wait first: where a page does not hold all, those that
-// have slots are counted before.
+// count counts the runs of a queue. The list has waiting runs first, so when a page does not hold all, running runs are
+// counted before it is continued.
 func (q *Queues) count(ctx context.Context, stats *QueueStats) error {
 	keys, owned, left := map[string]*KeyStats{}, map[runlane.RunID]bool{}, statsPages
 	each := func(statuses []runlane.Status, after runlane.Cursor, pages int, add func(*runlane.RunSummary)) error {
@@ -257,7 +255,7 @@ func (q *Queues) count(ctx context.Context, stats *QueueStats) error {
 	return nil
 }
 
-// countAll takes the counts of a storage that counts all runs. Those by key stay what was read.
+// countAll takes exact counts from a storage that has them. The counts by key stay as read.
 func (q *Queues) countAll(ctx context.Context, stats *QueueStats) error {
 	counts, err := q.rt.storage().CountRuns(ctx, &lane.CountQuery{
 		Environment: q.rt.environment, Queue: stats.Queue.Name, At: stats.At, QueuedAt: stats.At.Add(clockSkew),
@@ -281,7 +279,7 @@ func (s *QueueStats) add(run *runlane.RunSummary, keys map[string]*KeyStats) {
 		key = &KeyStats{Key: run.ConcurrencyKey}
 		keys[run.ConcurrencyKey] = key
 	}
-	due := run.RunAt // of a queued run by its writer's clock, which may be ahead
+	due := run.RunAt // for queued runs by the writer's clock, which may be ahead
 	if due.IsZero() {
 		due = run.CreatedAt // queued without a delivery request: it waits for its first slot
 	}
@@ -306,7 +304,7 @@ func (s *QueueStats) add(run *runlane.RunSummary, keys map[string]*KeyStats) {
 	}
 }
 
-// byKey keeps the counts of keys in their order.
+// byKey keeps the keys' counts, sorted.
 func (s *QueueStats) byKey(keys map[string]*KeyStats) {
 	if keyless := keys[""]; len(keys) == 0 || len(keys) == 1 && keyless != nil {
 		return

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// handOverRounds is how often a process that freed a slot chooses another run, when another process took the one it
-	// chose before.
+	// handOverRounds limits how many runs a process tries after it freed a slot. Each try can lose its run to another
+	// process.
 	handOverRounds = 5
 )
 
-// handOver offers the slot that a run no longer holds to the run that has waited longest with the same key. Best
-// effort: the tick reserves slots that remain free.
+// handOver offers the slot that run freed to the longest-waiting run with the same key. Best effort: the tick reserves
+// slots that stay free.
 func (rt *Runtime) handOver(ctx context.Context, run *runlane.Run) {
 	queue := rt.policy(run.Queue)
 	if !queue.Bounded() {
@@ -36,7 +36,7 @@ func (rt *Runtime) handOver(ctx context.Context, run *runlane.Run) {
 	}
 }
 
-// offerSlot reserves for the next run of a key. lost is true when another process moved that run on.
+// offerSlot reserves a slot for the next run of a key. lost is true when another process moved that run on.
 func (rt *Runtime) offerSlot(ctx context.Context, queue runlane.Queue, key string) (lost bool, err error) {
 	at := rt.now()
 	page, err := rt.storage().ListRunsNeedingDispatch(ctx, &lane.DueQuery{
@@ -58,8 +58,8 @@ func (rt *Runtime) offerSlot(ctx context.Context, queue runlane.Queue, key strin
 	return rt.reserveAndPublish(ctx, runs[0], at)
 }
 
-// dispatch reserves slots of bounded queues for runs that wait for one, partition by partition, and for those whose
-// worker is gone.
+// dispatch reserves slots of bounded queues, partition by partition, for runs that wait for one and for runs that lost
+// their worker.
 func (t *tick) dispatch(ctx context.Context) StageResult {
 	if len(t.rt.bounded) == 0 {
 		return StageResult{}
@@ -104,7 +104,7 @@ func (t *tick) reserveAll(ctx context.Context, refs []lane.RunRef, now time.Time
 		}
 		switch {
 		case got.Outcome == lane.LostCapacity && run.Status == runlane.StatusRunning:
-			// The run started without a slot. Now it waits for one, and nothing is sent before.
+			// The run started without a slot. Now it waits for one; send no wakeup before.
 			_, err := t.rt.requestDelivery(ctx, run, now)
 			return err == nil, err
 		case got.Outcome != lane.Acquired:
@@ -121,7 +121,7 @@ func (t *tick) reserveAll(ctx context.Context, refs []lane.RunRef, now time.Time
 	return result
 }
 
-// lostSlot is the conflict of a reservation that another process made first.
+// lostSlot is the conflict when another process reserved first.
 func lostSlot(run *runlane.Run, outcome lane.Outcome) error {
 	kind := runlane.ConflictEventSequence
 	if outcome == lane.LostCapacity {
@@ -136,7 +136,7 @@ func lostSlot(run *runlane.Run, outcome lane.Outcome) error {
 	}
 }
 
-// reservationMax ends the doubling of reservations that no worker claimed.
+// reservationMax caps reservations. They double while no worker claims the run.
 const reservationMax = time.Hour
 
 func dispatchTimeout(q runlane.Queue) time.Duration {
@@ -146,9 +146,9 @@ func dispatchTimeout(q runlane.Queue) time.Duration {
 	return runlane.DefaultDispatchTimeout
 }
 
-// reservationTime is how long a slot is kept for the run's worker. After a reservation that ended unclaimed the next is
-// twice as long: otherwise a wakeup that always takes a little longer would never find its slot. No count is kept,
-// because the run says when the last reservation began and ended.
+// reservationTime returns how long a slot is kept for the run's worker. It doubles after a reservation that expired
+// unclaimed: otherwise a wakeup that is always a little late never finds its slot. The run's last reservation has its
+// begin and end, so no count is needed.
 func reservationTime(run *runlane.Run, q runlane.Queue, at time.Time) time.Duration {
 	timeout := dispatchTimeout(q)
 	if !lane.ReservationExpired(run, at) {
@@ -158,8 +158,8 @@ func reservationTime(run *runlane.Run, q runlane.Queue, at time.Time) time.Durat
 	return max(timeout, min(doubled, reservationMax))
 }
 
-// reserve reserves a slot for the run and asks for a wakeup, in one commit. This process publishes the wakeup's row. An
-// outcome other than lane.Acquired means that a race was lost.
+// reserve reserves a slot for the run and requests its wakeup, in one commit. This process publishes the outbox row.
+// Any outcome but lane.Acquired means a lost race.
 func (rt *Runtime) reserve(ctx context.Context, run *runlane.Run, at time.Time) (*lane.Acquisition, error) {
 	queue := rt.policy(run.Queue)
 	events := []runlane.Event{{
@@ -198,8 +198,8 @@ func (rt *Runtime) reserveAndPublish(ctx context.Context, run *runlane.Run, at t
 	}
 }
 
-// reserveFreed reserves a slot for a run that was just made without one: a process that freed a slot meanwhile may not
-// have seen the run waiting. Best effort, as handOver.
+// reserveFreed reserves a slot for a run that was just created without one: a process that freed a slot meanwhile may
+// not have seen the run. Best effort, like handOver.
 func (rt *Runtime) reserveFreed(ctx context.Context, run *runlane.Run) {
 	if !rt.policy(run.Queue).Bounded() {
 		return
@@ -211,11 +211,10 @@ func (rt *Runtime) reserveFreed(ctx context.Context, run *runlane.Run) {
 	}
 }
 
-// giveBackSlot frees the slot of a run that this process cannot execute, for the next one: runs that no one can execute
-// would hold up their queue for up to an hour each. A quarter of the queue's time for a dispatch passes before, in which
-// the wakeup may reach a process that can execute the run. The run itself does not change: until its reservation ends
-// no other slot is reserved for it, unless such a process asks for one ([delivery.wantSlot]). Best effort: time ends the
-// reservation otherwise.
+// giveBackSlot frees the slot of a run that this process cannot execute. Such runs would block their queue for up to an
+// hour each. It waits for a quarter of the queue's dispatch time: the wakeup may reach a process that can execute the
+// run. The run does not change, and gets no other slot until its reservation ends or such a process asks for one
+// ([delivery.wantSlot]). Best effort: the reservation ends by itself.
 func (d *delivery) giveBackSlot(ctx context.Context, run *runlane.Run, at time.Time, why error) {
 	rt, queue := d.rt, d.rt.policy(run.Queue)
 	if !d.byWakeup || !queue.Bounded() || !lane.ReservationActive(run, at) || !d.cannot(run, why) {
@@ -240,8 +239,8 @@ func (d *delivery) giveBackSlot(ctx context.Context, run *runlane.Run, at time.T
 	}
 }
 
-// wantSlot makes a run wait for a slot again that this process can execute, and that another process gave its slot back
-// of: it would wait for its reservation's end otherwise. Best effort.
+// wantSlot makes a run wait for a slot again if this process can execute it and another process gave its slot back.
+// Otherwise the run would wait for its reservation's end. Best effort.
 func (d *delivery) wantSlot(ctx context.Context, run *runlane.Run, at time.Time) {
 	if !lane.ReservationActive(run, at) {
 		return
@@ -257,13 +256,13 @@ func (d *delivery) wantSlot(ctx context.Context, run *runlane.Run, at time.Time)
 	d.rt.reserveFreed(ctx, commit.Run)
 }
 
-// givenBack remembers the reservations that this process gave back: their wakeups come again and again.
+// givenBack remembers the reservations that this process gave back, because their wakeups are redelivered.
 type givenBack struct {
 	mu    sync.Mutex
 	until map[runlane.RunID]time.Time
 }
 
-// givenBackKept bounds the memory. What is forgotten costs a request that changes nothing.
+// givenBackKept bounds the memory. Forgetting costs one request that changes nothing.
 const givenBackKept = 10_000
 
 func (g *givenBack) has(run *runlane.Run) bool {
@@ -281,15 +280,14 @@ func (g *givenBack) add(run *runlane.Run) {
 	g.until[run.ID] = run.DispatchExpiresAt
 }
 
-// cannot reports that no delivery to this process would be executed. A process that leaves the queue alone knows nothing
-// about its runs.
+// cannot reports whether no delivery to this process can execute the run. A process that ignores the queue knows
+// nothing about its runs.
 func (d *delivery) cannot(run *runlane.Run, why error) bool {
 	return d.checkServed(run) == nil && (errors.Is(why, runlane.ErrTaskNotFound) ||
 		errors.Is(why, runlane.ErrPayloadUnreadable) || errors.Is(why, runlane.ErrConfigurationInvalid))
 }
 
-// waitsForSlot reports a run for which a slot may be reserved: due, and without a slot. The tick recovers a running
-// one.
+// waitsForSlot reports whether the run is due and has no slot. Running runs are left to the tick's recovery.
 func waitsForSlot(run *runlane.Run, at time.Time) bool {
 	if run.Status == runlane.StatusRunning || lane.ReservationActive(run, at) {
 		return false

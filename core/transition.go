@@ -9,10 +9,10 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// outboxClaim is how long the rows that this process publishes belong to it.
+// outboxClaim is how long this process owns the rows that it publishes.
 const outboxClaim = runlane.DefaultOutboxClaim
 
-// transition projects events onto a run as it was read: what every command about an existing run carries.
+// transition projects events onto a run as it was read. Every command on an existing run carries it.
 func (rt *Runtime) transition(run *runlane.Run, events []runlane.Event) (lane.Transition, error) {
 	projected, err := ProjectRunEvents(run, run.EventSequence, events...)
 	if err != nil {
@@ -26,8 +26,7 @@ func (rt *Runtime) transition(run *runlane.Run, events []runlane.Event) (lane.Tr
 	}, nil
 }
 
-// appendEvent commits one event of the runtime itself to a run without an owner, and offers the slot that it frees to
-// the next run.
+// appendEvent commits an event of the runtime itself to a run without an owner. It offers a freed slot to the next run.
 func (rt *Runtime) appendEvent(
 	ctx context.Context, run *runlane.Run, at time.Time, body runlane.EventBody,
 ) (*runlane.Run, error) {
@@ -50,7 +49,7 @@ func (rt *Runtime) appendEvent(
 	return projected, nil
 }
 
-// requestDelivery appends the durable intent to wake a worker at once.
+// requestDelivery commits the request to wake a worker now.
 func (rt *Runtime) requestDelivery(ctx context.Context, run *runlane.Run, at time.Time) (*lane.Commit, error) {
 	events := []runlane.Event{{
 		RunID:       run.ID,
@@ -74,24 +73,23 @@ func (rt *Runtime) requestDelivery(ctx context.Context, run *runlane.Run, at tim
 	})
 }
 
-// ProjectRunEvents applies events to current, which is nil for a run that does not exist yet, and returns the resulting
-// run. It alone decides what events mean: runtimes call it before each write, storages persist its result and never
-// compute it again. It has no clock, does no I/O and uses no random numbers, so one history always gives the same run,
-// in one call or in many. The rules: docs/internals/contract.md, Runs and events;
-// docs/internals/design.md, Reducer edge cases.
+// ProjectRunEvents applies events to current and returns the resulting run. current is nil for a new run. This function
+// alone defines the meaning of events: runtimes call it before each write, storages persist its result and never
+// recompute it. It uses no clock, no I/O and no randomness, so a history always gives the same run, in one call or in
+// many. The rules: docs/internals/contract.md, Runs and events; docs/internals/design.md, Reducer edge cases.
 //
 // expectedSequence is the sequence of the run as the caller read it, 0 for a new one. The events get the numbers after
-// it. Times are projected as [runlane.UTCMillis], and a lease or a due time is reached at its exact millisecond.
+// it. Times are projected as [runlane.UTCMillis]. A lease or a due time is reached at its exact millisecond.
 //
 // There are two classes of errors, each with the run's id:
 //
-//   - [runlane.ErrStorageConflict] with [runlane.ConflictEventSequence]: the sequence is not that of current. The
-//     caller lost a race, whatever else is wrong with the call: read the run again and repeat.
-//   - [runlane.ErrInvariantViolation], everything else: the caller, the storage or its history is inconsistent.
+//   - [runlane.ErrStorageConflict] with [runlane.ConflictEventSequence]: the sequence is not current's. The caller lost
+//     a race, even if more is wrong with the call: read the run again and repeat.
+//   - [runlane.ErrInvariantViolation], for everything else: the caller, the storage or its history is inconsistent.
 //     Repeating does not help.
 //
-// Neither current nor events are changed. The result shares their maps and byte slices: treat all three as read-only,
-// or Clone what you keep, as storages do with what they are given and what they return.
+// current and events are not changed. The result shares their maps and byte slices: treat all three as read-only, or
+// Clone the ones you keep, as storages do with their arguments and results.
 func ProjectRunEvents(current *runlane.Run, expectedSequence int64, events ...runlane.Event) (*runlane.Run, error) {
 	return reducer.Project(current, expectedSequence, events...)
 }
