@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// commitTime is how long the commit of an outcome may take when an attempt is cut short.
+	// commitTime limits the commit of an outcome when an attempt is cut short.
 	commitTime = 5 * time.Second
-	// An outcome that cannot be written is tried again while the lease lives, after pauses from outcomeBackoffBase to
+	// While the lease lives, an outcome that cannot be written is retried after pauses from outcomeBackoffBase to
 	// outcomeBackoffMax.
 	outcomeBackoffBase = 50 * time.Millisecond
 	outcomeBackoffMax  = 2 * time.Second
@@ -24,7 +24,7 @@ const (
 	reasonDeadline = "deadline"
 )
 
-// outcomeBody decides which event ends the attempt. After a requested cancellation no event keeps the run going.
+// outcomeBody returns the event that ends the attempt. After a requested cancellation every event ends the run.
 func (x *execution) outcomeBody(c *ownerCommand, run *runlane.Run, v verdict, at time.Time) runlane.EventBody {
 	task, attempt := x.handler.Task, run.Counters.Attempts
 	requested := run.Status == runlane.StatusCancellationRequested
@@ -37,7 +37,7 @@ func (x *execution) outcomeBody(c *ownerCommand, run *runlane.Run, v verdict, at
 			return &runlane.RunCancelled{}
 		}
 		if v.delay > 0 && v.reason == reasonShutdown {
-			v.reason += " (handler)" // what waits under the bare reason keeps its place in an ordered queue
+			v.reason += " (handler)" // the bare reason would keep its place in an ordered queue
 		}
 		resume := at.Add(v.delay)
 		if v.wait != nil {
@@ -71,7 +71,7 @@ func (x *execution) outcomeBody(c *ownerCommand, run *runlane.Run, v verdict, at
 	return &runlane.RunFailed{Attempt: attempt, Failure: v.failure}
 }
 
-// stopReason is why the runtime stopped an attempt in a way that costs the run nothing.
+// stopReason is the reason of a stop that costs the run nothing.
 func (x *execution) stopReason() string {
 	if x.cut {
 		return reasonDeadline
@@ -79,8 +79,7 @@ func (x *execution) stopReason() string {
 	return reasonShutdown
 }
 
-// timedOut distinguishes the end of the attempt's time, or of the caller's deadline, from a stop that costs the run
-// nothing.
+// timedOut reports whether the attempt's time or the caller's deadline ended it. Other stops cost the run nothing.
 func timedOut(cause error) bool {
 	return errors.Is(cause, runlane.ErrTimeout) || errors.Is(cause, context.DeadlineExceeded)
 }
@@ -89,7 +88,7 @@ func timeoutFailure() runlane.Failure {
 	return runlane.NewFailure(runlane.ErrTaskTimedOut, "The attempt's time is over.", nil)
 }
 
-// retryDelay is the wait after failure number n. A delay that the handler chose is used unchanged: a server that says
+// retryDelay is the wait after failure number n. A delay chosen by the handler is used unchanged: a server that answers
 // "not before" means it.
 func (rt *Runtime) retryDelay(task *runlane.Definition, v verdict, n int) time.Duration {
 	if v.chosen {
@@ -102,11 +101,11 @@ func (rt *Runtime) retryDelay(task *runlane.Definition, v verdict, n int) time.D
 	return rt.world.around(delay)
 }
 
-// backoffTime is how long a backoff of the application may take to answer.
+// backoffTime limits an application's backoff function.
 const backoffTime = time.Second
 
 // backoffDelay survives an application's backoff that panics, ends its goroutine or does not return. The run must get
-// its outcome, so it then gets the default delay.
+// its outcome, so it then uses the default delay.
 func backoffDelay(r runlane.Retry, n int) time.Duration {
 	switch r.Backoff.(type) {
 	case nil, runlane.Exponential, runlane.Fixed:
@@ -132,12 +131,12 @@ func backoffDelay(r runlane.Retry, n int) time.Duration {
 func (x *execution) finish(ctx context.Context, v verdict) (*DeliveryResult, error) {
 	x.stopped = v.kind == verdictStopped
 	run := x.stopWatching()
-	x.ending = detachedContext{} // a suspension that looked too early is followed by another outcome
+	x.ending = detachedContext{} // reset: a suspension that missed a signal is followed by another outcome
 	limited := x.ending.start(ctx, x.leaseLeft(run))
 	defer limited.stop()
 	c := newOwnerCommand()
 	defer c.done()
-	unknown := (*runlane.Run)(nil) // what an earlier try may have written although it failed
+	unknown := (*runlane.Run)(nil) // the run that a failed try may have written
 	for wait := outcomeBackoffBase; ; wait = min(2*wait, outcomeBackoffMax) {
 		if run == nil || x.lost.Load() {
 			return x.lostResult(limited), nil
@@ -171,7 +170,7 @@ func (x *execution) finish(ctx context.Context, v verdict) (*DeliveryResult, err
 			}
 			continue
 		case v.kind == verdictSucceeded && errors.Is(err, runlane.ErrValidationFailed):
-			// The storage cannot hold the output: a success without it would not be what the handler asked for.
+			// The storage cannot hold the output. Success without it would be wrong.
 			v = failedWith(err, x.texts())
 			continue
 		}
@@ -184,8 +183,8 @@ func (x *execution) finish(ctx context.Context, v verdict) (*DeliveryResult, err
 	}
 }
 
-// append projects the command's event and commits it under the lease token. It returns the projection also with an
-// error of the storage.
+// append projects the command's event and commits it under the lease token. It returns the projection even with a
+// storage error.
 func (x *execution) append(
 	ctx context.Context, run *runlane.Run, c *ownerCommand, look *lane.Look,
 ) (*runlane.Run, error) {
@@ -193,7 +192,7 @@ func (x *execution) append(
 	if room == nil {
 		room = new(runlane.Run)
 	}
-	x.spare = nil // a try that failed may have been written: its projection is compared with later
+	x.spare = nil // a failed try may have been written: its projection is compared later
 	projected, err := reducer.ProjectInto(room, run, run.EventSequence, events)
 	if err != nil {
 		return nil, err
@@ -212,14 +211,13 @@ func (x *execution) append(
 	return projected, err
 }
 
-// sameState recognizes a run that was made by a write whose outcome is unknown.
+// sameState reports whether current is the run of a write with an unknown outcome.
 func sameState(current, written *runlane.Run) bool {
 	return current != nil && current.EventSequence == written.EventSequence && current.Status == written.Status &&
 		current.UpdatedAt.Equal(written.UpdatedAt) && current.Counters == written.Counters
 }
 
-// ended reports a recorded outcome, offers the freed slot to the next run, and wakes a worker for what follows a short
-// wait.
+// ended logs a recorded outcome, offers the freed slot to the next run, and wakes a worker for a short wait.
 func (x *execution) ended(ctx context.Context, run *runlane.Run, v verdict, at time.Time) *DeliveryResult {
 	x.rt.handOver(ctx, run)
 	level := slog.LevelDebug
@@ -227,7 +225,7 @@ func (x *execution) ended(ctx context.Context, run *runlane.Run, v verdict, at t
 	case run.Status.Waiting() && !run.Waiting.Timed() && run.RunAt.Sub(at) > aheadTime: // a tick sends ahead
 	case run.Status.Waiting():
 		x.rt.wakeLater(ctx, run, run.RunAt.Sub(at))
-		// Readers who ask why it waits find the text where logs have their usual level.
+		// Readers who ask why it waits find the text at the usual log level.
 		if run.Status == runlane.StatusRetrying {
 			level = slog.LevelInfo
 		}
@@ -245,13 +243,13 @@ func (x *execution) reported(run *runlane.Run) *DeliveryResult {
 	return &x.result
 }
 
-// lostResult is for an attempt whose run another worker may own by now: nothing of it is recorded.
+// lostResult is for an attempt that may have lost its run to another worker: its outcome is not recorded.
 func (x *execution) lostResult(ctx context.Context) *DeliveryResult {
 	x.rt.logOutcome(ctx, slog.LevelWarn, "lease lost; nothing of the attempt is recorded", x.started, x.workerID, "")
 	return &DeliveryResult{Run: x.started, Ignored: IgnoredAbandoned}
 }
 
-// loggedText is what the log says of a failure beside its code.
+// loggedText is the log's text of a failure, without its code.
 func (x *execution) loggedText(run *runlane.Run, v verdict) string {
 	if !x.rt.texts.log {
 		return ""
@@ -259,7 +257,7 @@ func (x *execution) loggedText(run *runlane.Run, v verdict) string {
 	return cmp.Or(v.text, run.Failure.Message)
 }
 
-// logOutcome logs the outcome of an attempt. text is that of its failure, "" when there is none.
+// logOutcome logs the outcome of an attempt. text is the failure's, "" without one.
 func (rt *Runtime) logOutcome(
 	ctx context.Context, level slog.Level, message string, run *runlane.Run, workerID, text string,
 ) {

@@ -13,21 +13,19 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// progressInterval is the least time between two written notes of an attempt. Of the notes in between, the last one is
-// written.
+// progressInterval is the minimum time between two written notes of an attempt. Later notes in it replace earlier ones.
 const progressInterval = time.Second
 
 // notes are the progress of one attempt.
 type notes struct {
 	mu      sync.Mutex
-	written time.Time // of the real clock
+	written time.Time // by the real clock
 	pending *runlane.Progress
 	timer   *time.Timer
 	over    bool
 }
 
-// ReportProgress implements runlane.ReportHost. It writes a note, or keeps it for a moment: at most one is written each
-// second, and the last one always is.
+// ReportProgress implements runlane.ReportHost. At most one note is written each second; the last one always is.
 func (x *execution) ReportProgress(ctx context.Context, note string) error {
 	switch {
 	case len(note) > runlane.MaxReasonBytes:
@@ -59,7 +57,7 @@ func (x *execution) ReportProgress(ctx context.Context, note string) error {
 	return nil
 }
 
-// writeNote holds the lock.
+// writeNote writes a note. The caller holds the lock.
 func (x *execution) writeNote(ctx context.Context, p *runlane.Progress) error {
 	limited := afterCommit(ctx)
 	defer limited.stop()
@@ -72,7 +70,7 @@ func (x *execution) writeNote(ctx context.Context, p *runlane.Progress) error {
 	)
 }
 
-// flushNotes writes what is pending; with over, nothing is written after that.
+// flushNotes writes the pending note. over stops all later notes.
 func (x *execution) flushNotes(ctx context.Context, over bool) {
 	n := &x.notes
 	n.mu.Lock()
@@ -96,8 +94,8 @@ func (x *execution) flushNotes(ctx context.Context, over bool) {
 	}
 }
 
-// Progress returns the last note that an attempt of the run left, nil when there is none. A storage that keeps no notes
-// is runlane.ErrCapabilityUnsupported. A run that does not exist has none.
+// Progress returns the run's last note, nil when there is none, also if the run does not exist. A storage that keeps no
+// notes is runlane.ErrCapabilityUnsupported.
 func (r *Runs) Progress(ctx context.Context, id runlane.RunID) (*runlane.Progress, error) {
 	if err := r.rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -116,11 +114,10 @@ func (r *Runs) Progress(ctx context.Context, id runlane.RunID) (*runlane.Progres
 	return &p, nil
 }
 
-// encodedFrom is the length from which an output is encoded to check that the storage can hold it: a codec adds little
-// to a shorter one.
+// encodedFrom is the output length from which checkOutput runs the codec: it adds little to shorter ones.
 const encodedFrom = 64 << 10
 
-// checkOutput refuses what the commit would refuse.
+// checkOutput refuses an output that the commit would refuse.
 func (x *execution) checkOutput(b json.RawMessage) error {
 	stored := []byte(b)
 	if x.rt.coded && len(b) >= encodedFrom {
@@ -135,7 +132,7 @@ func (x *execution) checkOutput(b json.RawMessage) error {
 	return x.rt.storage().CheckOutput(x.started.ID, stored)
 }
 
-// ReportOutput implements runlane.ReportHost: it keeps the last output that the storage can hold.
+// ReportOutput implements runlane.ReportHost. It keeps the last output that the storage can hold.
 func (x *execution) ReportOutput(b json.RawMessage) error {
 	if err := x.checkOutput(b); err != nil {
 		return err
@@ -148,7 +145,7 @@ func (x *execution) ReportOutput(b json.RawMessage) error {
 	return nil
 }
 
-// takeOutput is the output for a success.
+// takeOutput returns the output of a success.
 func (x *execution) takeOutput() []byte {
 	x.outputMu.Lock()
 	defer x.outputMu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// shortSleep is what an attempt sleeps without ending: less than a suspension and another start are worth.
+// shortSleep is the longest sleep inside an attempt: a suspension and another start would cost more.
 const shortSleep = time.Second
 
 var errNoPause = errors.New("no pause")
 
-// Sleep implements runlane.StepHost. The moment at which it is over is that of the first attempt that asked.
+// Sleep implements runlane.StepHost. The first attempt that calls it fixes its end.
 func (x *execution) Sleep(ctx context.Context, name string, d time.Duration) error {
 	if d > runlane.MaxReleaseDelay {
 		return stepFault(x, name, "sleep at most "+runlane.FormatDuration(runlane.MaxReleaseDelay),
@@ -48,7 +48,7 @@ func (x *execution) Sleep(ctx context.Context, name string, d time.Duration) err
 	}
 }
 
-// sleepHere sleeps without ending the attempt, unless the attempt ends.
+// sleepHere sleeps within the attempt, until either ends.
 func (x *execution) sleepHere(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -62,7 +62,7 @@ func (x *execution) sleepHere(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// hasTime reports whether the attempt may last so much longer.
+// hasTime reports whether the attempt may last d longer.
 func (x *execution) hasTime(d time.Duration) bool {
 	end, limited := x.handling.Deadline()
 	return !limited || time.Until(end) > d

@@ -14,17 +14,17 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// steps are what an attempt remembers, with what its run remembered before.
+// steps are the records of an attempt and of its run's earlier attempts.
 type steps struct {
 	mu      sync.Mutex
 	loaded  bool
-	known   map[string]*runlane.StepRecord // records of the run; never changed, only replaced
-	used    map[string]bool                // names of this attempt, each of which has one call
-	inboxes map[string]string              // names of signals, each with the wait that it answers
-	begun   int                            // calls under way, whose records are still to come
+	known   map[string]*runlane.StepRecord // records of the run; replaced, never changed
+	used    map[string]bool                // names called in this attempt, each at most once
+	inboxes map[string]string              // signal names and the waits that they answer
+	begun   int                            // calls in progress, without a record yet
 	bytes   int                            // of all results
-	last    time.Time                      // when the last one was recorded
-	began   int                            // the version of the task that the run began with
+	last    time.Time                      // time of the last record
+	began   int                            // the task version that the run began with
 }
 
 var _ runlane.StepHost = (*execution)(nil)
@@ -55,8 +55,7 @@ func (x *execution) Remember(
 	return kept, err
 }
 
-// recall begins the call of a name. It returns the record that the run has under it, or nil for a call that has to
-// keep one, or to forgo it.
+// recall begins a call. It returns the run's record of that name, or nil if the call must keep one or forgo it.
 func (x *execution) recall(ctx context.Context, call runlane.StepCall) (*runlane.StepRecord, error) {
 	if err := runlane.ValidateStepName(call.Name); err != nil {
 		return nil, err
@@ -88,7 +87,7 @@ func (x *execution) recall(ctx context.Context, call runlane.StepCall) (*runlane
 	return known, nil
 }
 
-// calledTwice refuses the second call of a name in one attempt, which would get the answer of the first one.
+// calledTwice refuses the second call of a name in one attempt: it would get the answer of the first.
 func (x *execution) calledTwice(call runlane.StepCall) error {
 	e := &runlane.Error{
 		Code:    runlane.ErrValidationFailed,
@@ -103,7 +102,7 @@ func (x *execution) calledTwice(call runlane.StepCall) error {
 	return e
 }
 
-// judgeKnown refuses a name that another kind of call has.
+// judgeKnown refuses a name that belongs to another kind of call.
 func (x *execution) judgeKnown(call runlane.StepCall, known *runlane.StepRecord) error {
 	if known == nil || known.Kind == call.Kind {
 		return nil
@@ -120,7 +119,7 @@ func (x *execution) judgeRoom(name string) error {
 		"would be record %d of this run, and %d is the most", runlane.MaxSteps+1, runlane.MaxSteps)
 }
 
-// forgo ends a call that records nothing.
+// forgo ends a call that records no result.
 func (x *execution) forgo(name string) {
 	s := &x.steps
 	s.mu.Lock()
@@ -129,7 +128,7 @@ func (x *execution) forgo(name string) {
 	s.begun--
 }
 
-// load reads what earlier attempts have recorded, once. The caller has the lock.
+// load reads the records of earlier attempts, once. The caller holds the lock.
 func (x *execution) load(ctx context.Context) error {
 	s := &x.steps
 	if s.loaded {
@@ -140,7 +139,7 @@ func (x *execution) load(ctx context.Context) error {
 	}
 	known := map[string]*runlane.StepRecord{}
 	size := 0
-	if x.remote || x.started.Counters.Attempts > 1 { // the first attempt has nothing to remember
+	if x.remote || x.started.Counters.Attempts > 1 { // a first attempt has no records
 		records, err := x.rt.records(ctx, x.started)
 		if err != nil {
 			return err
@@ -158,7 +157,7 @@ func (x *execution) load(ctx context.Context) error {
 	return nil
 }
 
-// records are all of a run, by name.
+// records returns all records of a run, by name.
 func (rt *Runtime) records(ctx context.Context, run *runlane.Run) (records []runlane.StepRecord, err error) {
 	q := lane.RecordQuery{
 		PageQuery: lane.PageQuery{Environment: rt.environment, Limit: runlane.MaxPageLimit},
@@ -177,7 +176,7 @@ func (rt *Runtime) records(ctx context.Context, run *runlane.Run) (records []run
 	}
 }
 
-// work does a step's work under a context that also ends with the attempt.
+// work runs a step under a context that also ends with the attempt.
 func (x *execution) work(ctx context.Context, work runlane.StepWork) (json.RawMessage, error) {
 	inside, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -186,14 +185,14 @@ func (x *execution) work(ctx context.Context, work runlane.StepWork) (json.RawMe
 	return work(inside)
 }
 
-// keepStep records for a call that recall has begun, and returns what is kept: this record, or the one that another
-// attempt recorded first. What was done is recorded also when the attempt has ended meanwhile.
+// keepStep records a call begun by recall. It returns the kept record: this one, or one that another attempt recorded
+// first. Finished work is recorded even if the attempt has ended meanwhile.
 func (x *execution) keepStep(ctx context.Context, r *runlane.StepRecord) (*runlane.StepRecord, error) {
 	s := &x.steps
 	s.mu.Lock()
 	size := s.bytes + len(r.Result)
 	if r.At = x.rt.now(); !r.At.After(s.last) {
-		r.At = s.last.Add(time.Millisecond) // records of one millisecond keep their order, too
+		r.At = s.last.Add(time.Millisecond) // keeps the order within a millisecond
 	}
 	s.last = r.At
 	s.mu.Unlock()
@@ -216,8 +215,8 @@ func (x *execution) keepStep(ctx context.Context, r *runlane.StepRecord) (*runla
 	return kept, nil
 }
 
-// keepOn writes a record. A storage that cannot be reached is asked again for some seconds: what has been done should
-// not be done again for the sake of an outage.
+// keepOn writes a record and retries an unreachable storage for some seconds: an outage should not repeat finished
+// work.
 func (x *execution) keepOn(ctx context.Context, r *runlane.StepRecord) (*runlane.StepRecord, error) {
 	limited := afterCommit(ctx)
 	defer limited.stop()
@@ -255,7 +254,7 @@ func (x *execution) Snapshots(ctx context.Context) ([]runlane.StepRecord, error)
 	return snapshotsOf(records), nil
 }
 
-// snapshotsOf are those among the records, the latest first.
+// snapshotsOf returns the snapshots, latest first.
 func snapshotsOf(records []runlane.StepRecord) []runlane.StepRecord {
 	records = slices.DeleteFunc(records, func(r runlane.StepRecord) bool {
 		return r.Kind != runlane.StepKindSnapshot
@@ -265,7 +264,7 @@ func snapshotsOf(records []runlane.StepRecord) []runlane.StepRecord {
 	return records
 }
 
-// inOrder puts records into the order of their recording: clocks of two attempts may differ.
+// inOrder sorts records by attempt first, because the clocks of two attempts may differ.
 func inOrder(records []runlane.StepRecord) {
 	slices.SortFunc(records, func(a, b runlane.StepRecord) int {
 		if order := a.Attempt - b.Attempt; order != 0 {
@@ -287,8 +286,8 @@ func stepFault(x *execution, name, hint, format string, args ...any) error {
 	}
 }
 
-// Steps returns what a run remembers, in the order of recording: its steps, checkpoints and snapshots. A run that does
-// not exist is runlane.ErrRunNotFound; a storage that keeps no records is runlane.ErrCapabilityUnsupported.
+// Steps returns the records of a run in order: steps, checkpoints and snapshots. A missing run is
+// runlane.ErrRunNotFound; a storage that keeps no records is runlane.ErrCapabilityUnsupported.
 func (r *Runs) Steps(ctx context.Context, id runlane.RunID) ([]runlane.StepRecord, error) {
 	if err := r.rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -306,14 +305,13 @@ func (r *Runs) Steps(ctx context.Context, id runlane.RunID) ([]runlane.StepRecor
 	return records, err
 }
 
-// Snapshots returns what the run's attempts kept with runlane.Attempt.Snapshot, the latest first. Errors as
-// [Runs.Steps].
+// Snapshots returns the run's snapshots (runlane.Attempt.Snapshot), latest first. Errors as in [Runs.Steps].
 func (r *Runs) Snapshots(ctx context.Context, id runlane.RunID) ([]runlane.StepRecord, error) {
 	records, err := r.Steps(ctx, id)
 	return snapshotsOf(records), err
 }
 
-// bare is a run without payload and output.
+// bare reads a run without payload and output.
 func (rt *Runtime) bare(ctx context.Context, id runlane.RunID) (*runlane.Run, error) {
 	if err := id.Validate(); err != nil {
 		return nil, err

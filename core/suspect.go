@@ -9,21 +9,19 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// A run whose last attempt was abandoned is a suspect: it may have killed its worker. In one process no attempt of a
-// suspect is executed beside another suspect's, and in a Lambda invocation beside no other attempt
-// (docs/internals/design.md, Leases and workers).
+// A suspect is a run with an abandoned last attempt: it may have killed its worker. A process executes one suspect at a
+// time, and a Lambda invocation executes it alone (docs/internals/design.md, Leases and workers).
 
 const (
-	// suspectAgain is about how long a wakeup is delayed whose run has to wait for another suspect to end.
+	// suspectAgain is the approximate delay of a wakeup that waits for another suspect to end.
 	suspectAgain = 30 * time.Second
-	// suspectTime is how long a worker executes no second suspect beside one. A suspect that lives that long does not
-	// kill its worker as soon as it begins, and attempts of hours whose worker lost power need not be executed one
-	// after the other.
+	// suspectTime is how long a suspect excludes others from its worker. A suspect that lives longer does not kill its
+	// worker at once, and long attempts that lost power with their worker need not execute one after the other.
 	suspectTime = time.Minute
 )
 
-// suspect ensures that a suspect is not executed beside attempts that it could end with its process. It says why the
-// run is not executed now. Call release when the attempt is over.
+// suspect keeps a suspect from executing next to attempts that would die with it. ignored is why the run does not
+// execute now. Call release after the attempt.
 func (d *delivery) suspect(
 	ctx context.Context, run *runlane.Run, at time.Time,
 ) (release func(), ignored Ignored, err error) {
@@ -44,7 +42,7 @@ func (d *delivery) suspect(
 	default:
 	}
 	if !d.byWakeup {
-		// The poller reads this run again later. Nothing may wait between reading a run and claiming it.
+		// The poller reads this run again later. Never wait between reading a run and claiming it.
 		return nil, IgnoredSuspect, nil
 	}
 	wait := d.rt.world.around(suspectAgain)
@@ -54,7 +52,7 @@ func (d *delivery) suspect(
 	return nil, IgnoredSuspect, d.rt.sendDelayed(ctx, d.rt.delayedWakeup(run, wait))
 }
 
-// releaseSuspect lets the worker's next suspect begin: when this one's attempt has ended, or after suspectTime.
+// releaseSuspect admits the next suspect once this attempt has ended, or after suspectTime.
 func (d *delivery) releaseSuspect() func() {
 	release := sync.OnceFunc(func() { <-d.suspects })
 	timer := time.AfterFunc(suspectTime, release)
@@ -64,10 +62,9 @@ func (d *delivery) releaseSuspect() func() {
 	}
 }
 
-// Suspect reports that the run's last attempt ended without an outcome, so that [Runtime.ExecuteDelivery] does not
-// execute it beside others (DeliveryOptions.Beside). It reads the run and writes nothing. A run that does not exist is
-// no suspect. A bridge calls it for wakeups that come again, to execute suspects before other runs use the time that
-// they need. Errors are those of the storage.
+// Suspect reports whether the run's last attempt ended without an outcome, so that [Runtime.ExecuteDelivery] does not
+// execute it with others (DeliveryOptions.Beside). It writes no data. A missing run is no suspect. A bridge calls it
+// for redelivered wakeups, to execute suspects while enough time is left. Errors are the storage's.
 func (rt *Runtime) Suspect(ctx context.Context, id runlane.RunID) (bool, error) {
 	if err := rt.gate.enter(); err != nil {
 		return false, err

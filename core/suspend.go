@@ -14,13 +14,13 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// limitRecord is the name of the record of the moment at which the time limit of a wait is over.
+// limitRecord names the record of the time limit of a wait.
 func limitRecord(name string) string { return name + ":limit" }
 
 var _ runlane.WaitHost = (*execution)(nil)
 
-// Wait implements runlane.WaitHost: it answers a wait, or suspends the attempt. An answer is a record like a step's: it
-// is kept before the handler hears it, and the first one wins.
+// Wait implements runlane.WaitHost: it answers a wait or suspends the attempt. Like a step's result, an answer is
+// recorded before the handler gets it, and the first one wins.
 func (x *execution) Wait(ctx context.Context, request runlane.WaitRequest) (answer runlane.WaitAnswer, err error) {
 	if err := x.checkWait(&request); err != nil {
 		return answer, err
@@ -47,7 +47,7 @@ func (x *execution) Wait(ctx context.Context, request runlane.WaitRequest) (answ
 		})
 		tooLarge := len(found.Signals) > 0 && runlane.CodeOf(err) == runlane.ErrValidationFailed
 		switch {
-		case tooLarge && !refer: // and nothing was kept
+		case tooLarge && !refer: // no record was kept
 		case err != nil:
 			return answer, err
 		default:
@@ -56,8 +56,8 @@ func (x *execution) Wait(ctx context.Context, request runlane.WaitRequest) (answ
 	}
 }
 
-// lookFor looks for what answers a wait; where there is nothing, its error suspends the attempt. Mail is counted before
-// it is looked at, so that the suspension finds what comes between.
+// lookFor looks for the answer of a wait; without one, its error suspends the attempt. It counts the mail first, so
+// that the suspension notices later signals.
 func (x *execution) lookFor(
 	ctx context.Context, request *runlane.WaitRequest,
 ) (answer runlane.WaitAnswer, err error) {
@@ -69,7 +69,7 @@ func (x *execution) lookFor(
 	if err != nil {
 		return answer, err
 	}
-	if !until.IsZero() { // what came when the time was over came too late, also where no worker looked in between
+	if !until.IsZero() { // signals after the limit are too late, even if no worker looked before
 		mail.Signals = slices.DeleteFunc(mail.Signals, func(s lane.Signal) bool { return !s.SentAt.Before(until) })
 	}
 	answer, answered := answerOf(request, mail)
@@ -86,7 +86,7 @@ func (x *execution) lookFor(
 	return answer, nil
 }
 
-// opened reads a record that core made.
+// opened decodes a record of core.
 func opened(x *execution, kept *runlane.StepRecord, into any) error {
 	if kept.Fault != "" {
 		return &runlane.Error{
@@ -103,7 +103,7 @@ func opened(x *execution, kept *runlane.StepRecord, into any) error {
 	return nil
 }
 
-// missingOf are the names of a wait that no signal answered.
+// missingOf returns the names of a wait without a signal.
 func missingOf(request *runlane.WaitRequest, answer *runlane.WaitAnswer) []string {
 	return slices.DeleteFunc(slices.Clone(request.Names), func(name string) bool {
 		return slices.ContainsFunc(answer.Signals, func(s runlane.ReceivedSignal) bool { return s.Name == name })
@@ -118,7 +118,7 @@ func referTo(answer *keptAnswer) *answerRefs {
 	return refs
 }
 
-// answered reads what a wait was answered: its record, and the bodies that did not fit into it.
+// answered reads a wait's answer from its record, and the bodies that did not fit into it.
 func (x *execution) answered(
 	ctx context.Context, request *runlane.WaitRequest, kept *runlane.StepRecord,
 ) (answer runlane.WaitAnswer, err error) {
@@ -154,7 +154,7 @@ func (x *execution) answered(
 	return answer, nil
 }
 
-// checkWait refuses a wait that cannot be, before anything is read or written.
+// checkWait refuses an impossible wait before any read or write.
 func (x *execution) checkWait(request *runlane.WaitRequest) error {
 	if err := x.rt.suspends(); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (x *execution) checkWait(request *runlane.WaitRequest) error {
 	return nil
 }
 
-// waiting is what the call waits for.
+// waiting describes the wait of the call.
 func (x *execution) waiting(request *runlane.WaitRequest, until time.Time) *runlane.Waiting {
 	w := &runlane.Waiting{
 		For:    []runlane.WaitingFor{runlane.WaitingSignal},
@@ -197,7 +197,7 @@ func (x *execution) waiting(request *runlane.WaitRequest, until time.Time) *runl
 	return w
 }
 
-// waitLimit is the moment at which the wait's time is over, counted from the first attempt that asked; zero for none.
+// waitLimit is the end of the wait, counted from the first attempt that called it; zero for none.
 func (x *execution) waitLimit(ctx context.Context, request *runlane.WaitRequest) (until time.Time, err error) {
 	if request.Timeout <= 0 {
 		return until, nil
@@ -212,7 +212,7 @@ func (x *execution) waitLimit(ctx context.Context, request *runlane.WaitRequest)
 	return until, err
 }
 
-// keptLimit is the limit of a wait that an attempt has asked for before; zero for none.
+// keptLimit is the recorded end of a wait; zero for none.
 func (x *execution) keptLimit(ctx context.Context, request *runlane.WaitRequest) (until time.Time, err error) {
 	if request.Timeout <= 0 {
 		return until, nil
@@ -228,8 +228,8 @@ func (x *execution) keptLimit(ctx context.Context, request *runlane.WaitRequest)
 	return until, err
 }
 
-// suspend adds a wait to those of the attempt, and returns what the handler has to return.
-// mailed is how many signals there were when the call looked; -1 for one that does not wait for signals.
+// suspend adds a wait to the attempt and returns the error for the handler. mailed is the number of signals when the
+// call looked; -1 if it does not wait for signals.
 func (x *execution) suspend(name, reason string, w *runlane.Waiting, mailed int64) error {
 	return x.suspendFor(reason, pendingWait{name: name, wait: w, mailed: mailed})
 }
@@ -237,7 +237,7 @@ func (x *execution) suspend(name, reason string, w *runlane.Waiting, mailed int6
 func (x *execution) suspendFor(reason string, p pendingWait) error {
 	w := p.wait
 	if x.rt.coded {
-		w.Prompt, w.Questions = "", nil // what is encoded elsewhere does not stand in the clear here
+		w.Prompt, w.Questions = "", nil // encoded elsewhere, so never plain here
 	}
 	s := &x.suspended
 	s.mu.Lock()
@@ -253,7 +253,7 @@ func (x *execution) suspendFor(reason string, p pendingWait) error {
 		return waitInvalid("the schemas of the attempt's waits have %d bytes, more than %d", size, runlane.MaxWaitSchemaBytes)
 	}
 	if i := slices.IndexFunc(s.waits, again); i >= 0 {
-		p.mailed = min(p.mailed, s.waits[i].mailed) // both, or neither, have looked
+		p.mailed = min(p.mailed, s.waits[i].mailed) // either both have looked or neither
 		s.waits[i] = p
 	} else {
 		s.waits = append(s.waits, p)
@@ -264,14 +264,14 @@ func (x *execution) suspendFor(reason string, p pendingWait) error {
 	return &callWaits{ReleaseError: &runlane.ReleaseError{Reason: reason, Waiting: w}, in: s.call}
 }
 
-// staleWait is the failure of a handler that returns what was asked for elsewhere.
+// staleWait is the failure of a handler that returns the error of another attempt's or call's wait.
 const staleWait = "The handler returned the error of a wait of another attempt, or of an earlier call in this one: " +
 	"call again, and do not keep such errors."
 
-// suspensionOf makes the handler's return the suspension that it is. A handler that ended well although a call of it
-// had no answer yet has lost that call's error: the attempt was suspended, and the log names the call. A failure is
-// recorded as what it is. What the handler itself asks for beside, by Release or Block, ends the wait, too. The error
-// of a wait in another attempt is a failure: this one has not looked for what came before.
+// suspensionOf turns the handler's return into a suspension. A handler that succeeds while a call has no answer lost
+// that call's error: the attempt is suspended, and the log names the call. A failure stays a failure. The handler's own
+// Release or Block also ends the wait. The error of another attempt's wait is a failure: this attempt has not looked
+// for earlier signals.
 func (x *execution) suspensionOf(ctx context.Context, v verdict) verdict {
 	s := &x.suspended
 	s.mu.Lock()
@@ -319,8 +319,7 @@ func (x *execution) suspensionOf(ctx context.Context, v verdict) verdict {
 	return v
 }
 
-// waitForAny lets a released run wait for whatever comes first: what its calls wait for, nil for nothing, and what its
-// handler asks for beside.
+// waitForAny makes a released run wait for the first of its calls' waits, nil for none, and its handler's own ones.
 func (v *verdict) waitForAny(calls *runlane.Waiting, own []*runlane.ReleaseError, now time.Time) {
 	wait := calls.Clone()
 	for _, r := range own {
@@ -335,11 +334,11 @@ func (v *verdict) waitForAny(calls *runlane.Waiting, own []*runlane.ReleaseError
 		wait = wait.Union(also)
 	}
 	if v.wait = wait.Kept(); v.wait.Timed() && calls == nil {
-		v.wait = nil // releases alone
+		v.wait = nil // only releases
 	}
 }
 
-// lookAgain makes the attempt ready to call its handler once more: something came between its look and its suspension.
+// lookAgain resets the attempt for another call of its handler: mail or an end came between its look and its suspension.
 func (x *execution) lookAgain() {
 	s := &x.suspended
 	s.mu.Lock()

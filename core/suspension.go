@@ -10,45 +10,45 @@ import (
 )
 
 const (
-	// callLook is when a run looks again for runs that no one tells it of: they were there before their call.
+	// callLook is when a run checks again for children that existed before their call: they never notify it.
 	callLook = time.Minute
-	// callLookMax bounds how rarely a run looks again that waits for more calls than a suspension can depend on.
+	// callLookMax caps that interval for a run with more calls than a suspension can depend on.
 	callLookMax = time.Hour
 )
 
-// suspension is what the calls of an attempt wait for. Several goroutines of a handler may wait at once: the release
-// carries all of it, and any of it resumes the run.
+// suspension joins the waits of an attempt's calls. Several goroutines of a handler may wait at once: the release
+// carries all waits, and any of them resumes the run.
 type suspension struct {
 	mu    sync.Mutex
-	waits []pendingWait // at most one of a name and kind: a handler may ask again
+	waits []pendingWait // one per name and kind: a handler may ask again
 	again bool          // the handler was called before in this attempt
-	call  *handlerCall  // the present one; nil: nothing has waited in it
+	call  *handlerCall  // the current call; nil: no wait in it yet
 }
 
-// pendingWait is what one call of an attempt waits for.
+// pendingWait is the wait of one call of an attempt.
 type pendingWait struct {
 	name   string
 	wait   *runlane.Waiting
-	mailed int64     // how many signals there were at the first look; -1: it waits for none
-	called time.Time // when the runs were called whose ends are missing; zero: it waits for none
+	mailed int64     // signals at the first look; -1: it waits for none
+	called time.Time // when the children with missing ends were called; zero: none
 }
 
-// handlerCall is one call of a handler: an attempt makes several where something comes between a look and the
-// suspension. Pointers to it are compared.
+// handlerCall identifies one call of a handler by its address. An attempt has several if mail or an end comes between
+// a look and the suspension.
 type handlerCall struct{ _ byte }
 
-// callWaits is the error of a call without an answer. It means something in that call of its handler alone: another one
-// has not looked. What a handler asks for itself, by Release or Block, means the same everywhere: it is in no call.
+// callWaits is the error of a call without an answer. It is valid only in its own call of the handler: another call has
+// not looked. A handler's own Release or Block is valid in any call (in is nil).
 type callWaits struct {
 	*runlane.ReleaseError
 
 	in *handlerCall
 }
 
-// Unwrap lets errors.As find what is asked for.
+// Unwrap lets errors.As find the release.
 func (e *callWaits) Unwrap() error { return e.ReleaseError }
 
-// names are those of the calls that wait, for the log.
+// names joins the names of the waiting calls, for the log.
 func (s *suspension) names() string {
 	names := make([]string, len(s.waits))
 	for i := range s.waits {
@@ -57,9 +57,9 @@ func (s *suspension) names() string {
 	return strings.Join(names, ", ")
 }
 
-// all is what the calls wait for together, and what they have looked at: the smallest count of the mail, -1 for no
-// look, and the calls of which ends were missing. Beyond lane.MaxLookCalls of them the suspension depends on no more,
-// and an end may be counted between the look and the suspension: the run looks again by itself, ever more rarely.
+// all joins the waits of the calls, and their looks: the smallest count of the mail, -1 for no look, and the calls with
+// missing ends. The suspension depends on at most lane.MaxLookCalls of them. Ends of the others may be counted between
+// look and suspension, so the run also checks again by itself, less and less often.
 func (s *suspension) all(now time.Time) (wait *runlane.Waiting, mailed int64, calls []string) {
 	mailed = -1
 	for i := range s.waits {

@@ -14,26 +14,25 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// foreignFailure is what a failure record says of an error that is not a *runlane.Error, unless the task opts in,
-// because foreign errors may quote payloads or credentials.
+// foreignFailure is the recorded message of an error that is not a *runlane.Error, unless the task opts in: foreign
+// errors may quote payloads or credentials.
 const foreignFailure = "Task failed."
 
-// maxCodeBytes bounds an application's own code. A longer one, or one that is no text, is recorded as
-// runlane.ErrTaskFailed.
+// maxCodeBytes limits an application's own code. A longer or non-text one is recorded as runlane.ErrTaskFailed.
 const maxCodeBytes = 64
 
-// verdict is what a handler's return means. Nothing else in this package inspects a handler's error.
+// verdict is the meaning of a handler's return. No other code in this package inspects a handler's error.
 type verdict struct {
 	kind    verdictKind
 	cause   error            // stopped: why the runtime ended the context
-	delay   time.Duration    // released, and a failure that chose its own delay
-	mailed  int64            // of such a wait: how many signals there were when the handler looked
-	calls   []string         // of such a wait: the calls of which ends were missing
+	delay   time.Duration    // released, and a failure that chose its delay
+	mailed  int64            // of such a wait: the number of signals when the handler looked
+	calls   []string         // of such a wait: the calls with missing ends
 	wait    *runlane.Waiting // released until something happens, not for the delay
-	asked   []*callWaits     // released: all that the handler returned, joined ones, too
-	lost    string           // released: the code of a failure that was joined to it
-	lingers bool             // stopped: its handler may still work
-	chosen  bool             // a failure that chose its own delay
+	asked   []*callWaits     // released: all releases that the handler returned, even joined ones
+	lost    string           // released: the code of a failure that was joined
+	lingers bool             // stopped: the handler may still be running
+	chosen  bool             // a failure that chose its delay
 	final   bool             // a failure that must not be retried
 	reason  string           // released
 	meta    map[string]string
@@ -41,10 +40,10 @@ type verdict struct {
 	text    string // of the failure, for the log
 }
 
-// errorTexts say where the texts of the application's errors may stand.
+// errorTexts are the places for the texts of the application's errors.
 type errorTexts struct {
-	keep  bool // in the run, of errors that are not ours
-	whole bool // in the run, of any error
+	keep  bool // in the run, for errors that are not ours
+	whole bool // in the run, for any error
 	log   bool
 }
 
@@ -57,11 +56,11 @@ const (
 	verdictStopped // the runtime ended the context and the handler returned because of it
 )
 
-// verdictOf tests err in this order. nil is a success also after ctx has ended, because the work was done.
+// verdictOf tests err in this order. nil is a success even after ctx has ended, because the work was done.
 //
 //  1. the runtime ended ctx, and err is its error or cause
 //  2. permanent
-//  3. released: of several that are joined, whatever ends the first of them
+//  3. released: if several are joined, until the first of them ends
 //  4. retry after
 //  5. any other: a failure that may be retried
 func verdictOf(ctx context.Context, err error, texts errorTexts) verdict {
@@ -94,12 +93,12 @@ func verdictOf(ctx context.Context, err error, texts errorTexts) verdict {
 	return failedWith(err, texts)
 }
 
-// failed is a failure whose message is ours, which may stand anywhere.
+// failed is a failure with a message of ours, which may appear anywhere.
 func failed(f runlane.Failure) verdict {
 	return verdict{kind: verdictFailed, failure: f, text: f.Message}
 }
 
-// brokenVerdict is the verdict on a handler that did not return, or returned an error that cannot be read.
+// brokenVerdict is for a handler that did not return, or returned an unreadable error.
 func brokenVerdict(message string, stack []byte) verdict {
 	var meta map[string]string
 	if stack != nil {
@@ -108,14 +107,13 @@ func brokenVerdict(message string, stack []byte) verdict {
 	return failed(runlane.NewFailure(runlane.ErrTaskPanicked, message, meta))
 }
 
-// endedByContext distinguishes the end of the attempt's context, however it was wrapped, from an error of the handler
-// itself.
+// endedByContext reports whether err comes from the end of the attempt's context, however wrapped.
 func endedByContext(ctx context.Context, err error) bool {
 	return errors.Is(err, context.Cause(ctx)) || errors.Is(err, context.Canceled) ||
 		errors.Is(err, context.DeadlineExceeded)
 }
 
-// releasesIn finds the releases and suspensions of a handler's error, joined ones, too, in the order of errors.As.
+// releasesIn finds the releases and suspensions in a handler's error, even joined ones, in the order of errors.As.
 func releasesIn(err error, found []*callWaits) []*callWaits {
 	switch wrapper := err.(type) { //nolint:errorlint // the tree is walked
 	case *callWaits:
@@ -136,7 +134,7 @@ func releasesIn(err error, found []*callWaits) []*callWaits {
 	return found
 }
 
-// releasedFor is the verdict on releases that are joined, which fail if one of them does.
+// releasedFor is the verdict on joined releases. It fails if one of them does.
 func releasedFor(err error, asked []*callWaits) verdict {
 	v := releaseVerdict(asked[0].ReleaseError)
 	for _, r := range asked[1:] {
@@ -152,7 +150,7 @@ func releasedFor(err error, asked []*callWaits) verdict {
 			maps.Copy(also.meta, v.meta)
 		}
 		if len(also.meta) > 0 {
-			v.meta = runlane.NewFailure("", "", also.meta).Meta // for its limits
+			v.meta = runlane.NewFailure("", "", also.meta).Meta // applies its limits
 		}
 	}
 	v.asked = asked
@@ -163,7 +161,7 @@ func releasedFor(err error, asked []*callWaits) verdict {
 }
 
 func releaseVerdict(r *runlane.ReleaseError) verdict {
-	kept := runlane.NewFailure("", "", r.Meta) // for its limits
+	kept := runlane.NewFailure("", "", r.Meta) // applies its limits
 	if r.Waiting != nil {
 		if err := r.Waiting.Validate(); err != nil {
 			return failed(runlane.NewFailure(runlane.ErrValidationFailed, messageOf(err), nil))
@@ -210,12 +208,12 @@ func failedWith(err error, texts errorTexts) verdict {
 	}
 	v := failed(runlane.NewFailure(code, message, meta))
 	if texts.log {
-		v.text = runlane.NewFailure("", text, nil).Message // for its limits
+		v.text = runlane.NewFailure("", text, nil).Message // applies its limits
 	}
 	return v
 }
 
-// wholeText is an error's text without its code, which stands beside it already, and for a panic the value.
+// wholeText is an error's text without its code, which is shown separately, or a panic's value.
 func wholeText(err error, code runlane.ErrorCode) string {
 	if p, _ := errors.AsType[*panicText](err); p != nil {
 		return p.text
@@ -223,7 +221,7 @@ func wholeText(err error, code runlane.ErrorCode) string {
 	return strings.TrimPrefix(err.Error(), string(code)+": ")
 }
 
-// clipReason keeps a reason within runlane.MaxReasonBytes, and text.
+// clipReason makes a reason valid text of at most runlane.MaxReasonBytes.
 func clipReason(reason string) string {
 	reason = strings.ToValidUTF8(reason, "\ufffd")
 	if len(reason) <= runlane.MaxReasonBytes {
@@ -237,7 +235,7 @@ func clipReason(reason string) string {
 	return reason[:cut] + mark
 }
 
-// look is what a suspension depends on; nil where it waits for neither signals nor ends.
+// look is the state that a suspension depends on; nil if it waits for neither signals nor ends.
 func (v *verdict) look() *lane.Look {
 	if v.kind != verdictReleased || v.wait == nil {
 		return nil
@@ -252,25 +250,24 @@ func (v *verdict) look() *lane.Look {
 	return look
 }
 
-// panicText is the value that a handler panicked with, as the cause of the attempt's failure.
+// panicText is a handler's panic value, as the cause of the attempt's failure.
 type panicText struct{ text string }
 
 // Error is the text.
 func (e *panicText) Error() string { return e.text }
 
-// texts are those of the runtime, and what the task says.
+// texts are the runtime's, with the task's option.
 func (x *execution) texts() errorTexts {
 	texts := x.rt.texts
 	texts.whole = x.handler.Task.ErrorMessages
 	return texts
 }
 
-// panicError puts the value into the run only where it cannot quote user data (the Go runtime's faults) or where texts
-// are kept.
+// panicError keeps the value in the run only if it cannot quote user data (faults of the Go runtime) or texts are kept.
 func (x *execution) panicError(value any, stack []byte) error {
 	message := "The handler panicked."
 	if fault, ok := value.(runtime.Error); ok {
-		_ = caught(func() { message = "The handler panicked: " + fault.Error() }) // the value may only claim to be one
+		_ = caught(func() { message = "The handler panicked: " + fault.Error() }) // the value may be a false runtime.Error
 	}
 	e := &runlane.Error{
 		Code:    runlane.ErrTaskPanicked,

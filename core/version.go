@@ -9,17 +9,17 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// newerPause is how long a run is left alone by a program whose task has a lower version than the run has met.
+// newerPause is how long a program leaves a run alone that a higher version of the task has executed.
 const newerPause = time.Minute
 
-// versionRecord is the name of the record of a version.
+// versionRecord names the record of a version.
 func versionRecord(version int) string { return fmt.Sprint(versionPrefix, version) }
 
 // versionPrefix begins the names of these records. No step, wait or call has such a name.
 const versionPrefix = "version:"
 
-// settleVersion finds out which version of its task the run began with, before the attempt remembers anything, and
-// keeps that this one goes on with it. Tasks without a version pay nothing. The caller has the lock of steps.
+// settleVersion finds the task version that the run began with, before the attempt loads its records, and records that
+// this version goes on with it. Tasks without a version pay nothing. The caller holds the lock of steps.
 func (x *execution) settleVersion(ctx context.Context, known map[string]*runlane.StepRecord) error {
 	own := x.handler.Task.Version
 	met := runlane.TaskVersion{}
@@ -39,7 +39,7 @@ func (x *execution) settleVersion(ctx context.Context, known map[string]*runlane
 	case met.Version > own:
 		return x.leaveToNewer(met.Version)
 	case met.Version == 0 && len(known) == 0 && x.started.Counters.Releases == 0:
-		met.Began = own // it remembers nothing, and never waited: it begins with what executes it
+		met.Began = own // no records and no waits yet: it begins with this version
 	}
 	x.steps.began = met.Began
 	if met.Version == own {
@@ -60,13 +60,12 @@ func (x *execution) settleVersion(ctx context.Context, known map[string]*runlane
 		return err
 	}
 	known[kept.Name], x.steps.last = kept, kept.At
-	err = opened(x, kept, &met) // of two that go on with it at once, the first record counts
+	err = opened(x, kept, &met) // of two concurrent attempts the first record counts
 	x.steps.began = met.Began
 	return err
 }
 
-// leaveToNewer suspends the attempt: code of a higher version has gone on with the run, and this one may not know what
-// it did.
+// leaveToNewer suspends the attempt: a higher version has executed the run, and this one may not know its records.
 func (x *execution) leaveToNewer(version int) error {
 	reason := fmt.Sprintf("version %d of the task has gone on with it, this program has version %d",
 		version, x.handler.Task.Version)
