@@ -12,20 +12,19 @@ import (
 const (
 	// dueRunsPage is how many due runs [Runtime.ExecuteNext] reads at a time.
 	dueRunsPage = 20
-	// nextPages is how many more pages it reads when no run so far could be executed here.
+	// nextPages limits the pages that it reads to find a run that it can execute.
 	nextPages = 10
 )
 
-// ExecuteNext asks the storage for due work and executes one attempt of what is due first, as [Runtime.ExecuteDelivery]
-// does. A result without a run means that nothing is due which could be executed here. It is for programs that decide
-// themselves when to work (a cron job, a test); [Runtime.Work] does it repeatedly. Concurrent calls are safe: each run
-// goes to one of them.
+// ExecuteNext asks the storage for due runs and executes one attempt of the first, like [Runtime.ExecuteDelivery]. A
+// result without a run means that no due run can be executed here. Use it in programs that choose themselves when to
+// work (a cron job, a test); [Runtime.Work] repeats it. Concurrent calls are safe: each run goes to one of them.
 //
-// Runs without a handler here that accepts them, those that another worker took first, and those that this process cannot execute, such
-// as one whose payload it cannot read, are passed over; of a long list of such runs it reads 200. The error of the first
-// that cannot be executed is returned where no run was; the log has each. Other errors are those of ExecuteDelivery, and
-// runlane.ErrConfigurationInvalid for impossible options, a runtime without handlers, and ordered queues ([ErrOrdered]):
-// name the others in DeliveryOptions.Queues.
+// It passes over runs without a handler here, runs that another worker took first, and runs that this process cannot
+// execute, for example because it cannot read the payload. It reads at most 200 of them. If it executed no run, it
+// returns the first such error; all are logged. Other errors are those of ExecuteDelivery, and
+// runlane.ErrConfigurationInvalid for impossible options, a runtime without handlers, and ordered queues
+// ([ErrOrdered]): name the other queues in DeliveryOptions.Queues.
 func (rt *Runtime) ExecuteNext(ctx context.Context, options *DeliveryOptions) (*DeliveryResult, error) {
 	if err := rt.gate.enter(); err != nil {
 		return nil, err
@@ -48,7 +47,7 @@ func (rt *Runtime) ExecuteNext(ctx context.Context, options *DeliveryOptions) (*
 	return d.next(ctx, queues)
 }
 
-// next delivers what the storage says is due, until a run is taken.
+// next delivers due runs until one is executed.
 func (d *delivery) next(ctx context.Context, queues []runlane.QueueName) (*DeliveryResult, error) {
 	rt := d.rt
 	q := lane.DueQuery{
@@ -89,7 +88,7 @@ func (d *delivery) next(ctx context.Context, queues []runlane.QueueName) (*Deliv
 	return &DeliveryResult{}, nil
 }
 
-// passable reports an error that is of one run: the next one may be executed all the same.
+// passable reports whether the error concerns one run only, so that the next one may be executed.
 func passable(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && !errors.Is(err, runlane.ErrStorageUnavailable) &&
 		!errors.Is(err, runlane.ErrOperationCancelled)

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// A worker that polls asks again after pollFirst, then at doubling distance up to pollLast while nothing is due.
+	// An idle worker polls again after pollFirst, then at doubling intervals up to pollLast.
 	pollFirst = time.Second
 	pollLast  = time.Minute
-	// maxPassed bounds what a poll loop remembers.
+	// maxPassed limits the memory of a poll loop.
 	maxPassed = 10_000
 )
 
-// poll executes what the storage says is due, at most Concurrency attempts at once. It returns when ctx has ended and
-// its attempts too. A drain also returns when nothing is due and nothing is executing.
+// poll executes due runs from the storage, at most Concurrency attempts at once. It returns once ctx and its attempts
+// have ended. A drain also returns when no run is due or executing.
 func (w *worker) poll(ctx context.Context) error {
 	p := poller{
 		worker: w,
@@ -75,29 +75,28 @@ func (w *worker) poll(ctx context.Context) error {
 // poller is the state of one poll loop.
 type poller struct {
 	worker   *worker
-	free     chan struct{} // one token for each attempt in progress
+	free     chan struct{} // one token per attempt in progress
 	attempts sync.WaitGroup
 
 	mu       sync.Mutex
 	busy     map[runlane.RunID]struct{} // executing here
-	passed   map[runlane.RunID]passed   // led to nothing here: left alone for a while
-	finished int                        // since sawWork was asked
-	ended    int                        // attempts that were executed here
+	passed   map[runlane.RunID]passed   // could not be executed here: skip for a while
+	finished int                        // since the last call of sawWork
+	ended    int                        // attempts executed here
 }
 
-// passed is why a run is left alone, and for how long. In a drain that is until the reason is gone. A run that has
-// moved on since it was listed is another matter: the list was read before an attempt of it here ended, and it is due
-// anew now.
+// passed is why a run is skipped. A drain skips it until the reason is gone. A changed sequence means that the list was
+// read before an attempt of the run ended here; the run is due again now.
 type passed struct {
-	of    int64 // the sequence of the run when it was listed
+	of    int64 // the run's sequence in the list
 	until time.Time
-	full  bool // its slot is taken, or another suspect executes: the end of an attempt here may free either
+	full  bool // no slot, or another suspect executes: the end of any attempt here may change that
 }
 
-// holds reports that a run is still left alone that is listed at a sequence.
+// holds reports whether to skip a run that is listed at sequence.
 func (pass *passed) holds(sequence int64) bool { return pass.full || pass.of == sequence }
 
-// round starts what one scan finds and returns how many that was.
+// round starts the runs of one scan and returns their number.
 func (p *poller) round(ctx context.Context) (int, error) {
 	rt := p.worker.rt
 	found := 0
@@ -127,11 +126,11 @@ func (p *poller) round(ctx context.Context) (int, error) {
 		if page.Next == "" || found > 0 {
 			return found, nil
 		}
-		q.After = page.Next // only runs that are executing already, or cannot be executed: read the next page
+		q.After = page.Next // all are executing or skipped: read the next page
 	}
 }
 
-// start executes one run in a separate goroutine, once an attempt is free. The goroutine ends with the attempt.
+// start executes one run in a goroutine once an attempt is free. The goroutine ends with the attempt.
 func (p *poller) start(ctx context.Context, ref *lane.RunRef) (bool, error) {
 	if !p.reserve(ref) {
 		return false, nil
@@ -145,7 +144,7 @@ func (p *poller) start(ctx context.Context, ref *lane.RunRef) (bool, error) {
 	wakeup := lane.Wakeup{RunKey: ref.RunKey, Queue: ref.Queue, RequestedAt: p.worker.rt.now()}
 	p.attempts.Go(func() {
 		executed, full, before := false, false, p.endedSoFar()
-		defer func() { // the place becomes free whatever code of the application does
+		defer func() { // frees the place even after a panic in application code
 			p.release(ref.RunID, executed)
 			if !executed {
 				p.pass(ref, full, before)
@@ -195,9 +194,8 @@ func (p *poller) endedSoFar() int {
 	return p.ended
 }
 
-// pass passes over a run that led to nothing: for a while, or for the whole of a drain. A run that is forgotten too
-// early is only read once more. A run for which there was no room is not passed over when an attempt has ended since
-// before: that may have made room after the run was judged.
+// pass skips a run for a while, or for the rest of a drain. Forgetting one too early costs one read. A run without room
+// is not skipped if an attempt has ended since before: that may have made room.
 func (p *poller) pass(ref *lane.RunRef, full bool, before int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -210,7 +208,7 @@ func (p *poller) pass(ref *lane.RunRef, full bool, before int) {
 	p.passed[ref.RunID] = passed{of: ref.Sequence, until: time.Now().Add(pollLast), full: full}
 }
 
-// sawWork reports whether attempts ended since it was asked last: they may have made more work.
+// sawWork reports whether attempts ended since its last call: they may have created runs.
 func (p *poller) sawWork() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,17 +217,17 @@ func (p *poller) sawWork() bool {
 	return saw
 }
 
-// drainProbe is how long a drain waits before it checks whether the clock moves at all.
+// drainProbe is how long a drain waits before it checks whether the clock moves.
 const drainProbe = 5 * time.Millisecond
 
-// drainAgain is the pause before a drain asks again for due runs that it could not take.
+// drainAgain is the pause before a drain lists due runs again.
 const drainAgain = 50 * time.Millisecond
 
-// reportTime bounds the reading of what a drain leaves, also after an interrupt.
+// reportTime limits the reading of the runs that a drain leaves, also after an interrupt.
 const reportTime = 2 * time.Second
 
-// awaitDue waits until a run becomes due that this drain has not passed over, if there is one within the bound, and
-// returns how long it waited. It does not wait under a clock that stands still.
+// awaitDue waits for the next run that this drain has not skipped, if one becomes due within bound, and returns the
+// time waited. It does not wait if the clock stands still.
 func (p *poller) awaitDue(ctx context.Context, bound time.Duration) (time.Duration, error) {
 	if bound <= 0 {
 		return 0, nil
@@ -242,7 +240,7 @@ func (p *poller) awaitDue(ctx context.Context, bound time.Duration) (time.Durati
 	began := rt.world.Now()
 	left := due.Sub(began)
 	if left <= 0 {
-		left = min(drainAgain, bound) // a moment ago the run was not there or could not be taken
+		left = min(drainAgain, bound) // a moment ago it was not there or could not be taken
 	}
 	probe := min(left, drainProbe)
 	if !pause(ctx, probe) || !rt.world.Now().After(began) {
@@ -254,8 +252,7 @@ func (p *poller) awaitDue(ctx context.Context, bound time.Duration) (time.Durati
 	return left, nil
 }
 
-// nextDue is the earliest instant, up to the given one, at which a run becomes due that is neither executing here nor
-// passed over.
+// nextDue is the earliest time, up to until, at which a run becomes due that is neither executing here nor skipped.
 func (p *poller) nextDue(ctx context.Context, until time.Time) (due time.Time, ok bool, err error) {
 	rt := p.worker.rt
 	q := lane.DueQuery{
@@ -288,8 +285,8 @@ func (p *poller) knows(ref *lane.RunRef) bool {
 	return passed && pass.holds(ref.Sequence) || busy
 }
 
-// leave reports what a drain leaves, also one that was interrupted. Best effort: what cannot be read in time is not the
-// drain's fault, but it is never reported as nothing.
+// leave reports the runs that a drain leaves, even an interrupted one. Best effort: if they cannot be read in time, the
+// drain still succeeds, but More is set.
 func (w *worker) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTime)
 	defer cancel()
@@ -306,7 +303,7 @@ func (w *worker) leave(ctx context.Context) {
 	w.logLeft(ctx, &report)
 }
 
-// active lists the first of the environment's active runs.
+// active lists the first active runs of the environment.
 func (w *worker) active(ctx context.Context) (*runlane.Page[runlane.RunSummary], error) {
 	q := lane.RunQuery{PageQuery: lane.PageQuery{Environment: w.rt.environment, Limit: runlane.DefaultPageLimit}}
 	for _, status := range runlane.Statuses() {
@@ -331,7 +328,7 @@ func (r *DrainReport) add(w *worker, page *runlane.Page[runlane.RunSummary]) {
 	}
 }
 
-// delayed finds a run of a bounded queue that waits for its time: such a run is queued from its creation on.
+// delayed reports whether a run of a bounded queue waits for its time: such a run is queued from its creation on.
 func (w *worker) delayed(run *runlane.RunSummary) bool {
 	queue, known := w.rt.knownQueue(run.Queue)
 	return run.Status == runlane.StatusQueued && known && queue.Bounded() && run.RunAt.After(w.rt.now())

@@ -15,24 +15,23 @@ import (
 const (
 	// publishBatch is how many rows are claimed, sent and marked together, well within outboxClaim.
 	publishBatch = 100
-	// rowTime is what each further row adds to afterCommitTime: a slow storage takes longer for a hundred marks.
+	// rowTime extends afterCommitTime for each further row: a slow storage takes longer for a hundred marks.
 	rowTime = 100 * time.Millisecond
-	// maxPublishFailures is how often a message may be refused before it is dead-lettered.
+	// maxPublishFailures is the number of refusals that dead-letters a message.
 	maxPublishFailures = 10
-	// publishBackoffMax caps the time between two tries to publish; the first is publishBackoffBase.
+	// The time between two tries to publish grows from publishBackoffBase to publishBackoffMax.
 	publishBackoffMax  = 5 * time.Minute
 	publishBackoffBase = time.Second
-	// queuedPatience leaves runs alone whose wakeup is surely on its way; shortWaitPatience does so for a delayed
-	// wakeup.
+	// queuedPatience skips runs while their wakeup is surely on its way; shortWaitPatience does so for delayed wakeups.
 	queuedPatience    = time.Minute
 	shortWaitPatience = 30 * time.Second
-	// aheadTime is how far before it is due a long wait gets its delayed wakeup: more than the distance of two ticks.
+	// aheadTime is how early a long wait gets its delayed wakeup: more than the time between two ticks.
 	aheadTime = 70 * time.Second
 )
 
-// PublishWakeups claims and publishes only these outbox rows, as far as they are due: it is what a relay does. Rows
-// that are not due, superseded or claimed by another publisher are Skipped. The error is the result's Err: what could
-// not be claimed, sent or marked. An error loses nothing: the tick publishes what is left.
+// PublishWakeups claims and publishes the due ones of these outbox rows, for a relay. Rows that are not due, superseded
+// or claimed by another publisher are Skipped. The error is the result's Err: rows that could not be claimed, sent or
+// marked. No row is lost: the tick publishes the rest.
 func (rt *Runtime) PublishWakeups(ctx context.Context, outboxIDs []string) (StageResult, error) {
 	var total StageResult
 	if err := rt.gate.enter(); err != nil {
@@ -47,7 +46,7 @@ func (rt *Runtime) PublishWakeups(ctx context.Context, outboxIDs []string) (Stag
 	return total, total.Err
 }
 
-// publishRows claims the given rows and publishes those it got.
+// publishRows claims the given rows and publishes the claimed ones.
 func (rt *Runtime) publishRows(ctx context.Context, ids []string, aside *queuesAside) StageResult {
 	now := rt.now()
 	rows, err := rt.storage().ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{
@@ -65,8 +64,7 @@ func (rt *Runtime) publishRows(ctx context.Context, ids []string, aside *queuesA
 	return result
 }
 
-// publishCommitted publishes a commit's rows that this process claimed in that commit. The work survives the caller's
-// context.
+// publishCommitted publishes rows that this process claimed in their commit. It survives the caller's context.
 func (rt *Runtime) publishCommitted(ctx context.Context, outbox []lane.OutboxMessage) StageResult {
 	return rt.publish(ctx, mine(outbox), nil)
 }
@@ -82,7 +80,7 @@ func notMine(row lane.OutboxMessage) bool {
 	return row.Status != lane.OutboxClaimed || row.ClaimToken == ""
 }
 
-// shipment is memory for the commands that publish and mark, with room for the usual single row. It is used again.
+// shipment is reusable memory for the commands that publish and mark, with room for the usual single row.
 type shipment struct {
 	command lane.PublishCommand
 	mark    lane.MarkPublishedCommand
@@ -97,8 +95,8 @@ func (s *shipment) done() {
 	shipments.Put(s)
 }
 
-// publish sends claimed rows and records the outcome of each. Every row ends up marked, or its claim runs out and the
-// tick takes it again. Queues that take nothing are noted in aside, unless that is nil.
+// publish sends claimed rows and records each outcome. Every row ends up marked, or its claim expires and the tick
+// takes it. Queues that refuse all wakeups are noted in aside, unless it is nil.
 func (rt *Runtime) publish(ctx context.Context, rows []lane.OutboxMessage, aside *queuesAside) StageResult {
 	if len(rows) == 0 {
 		return StageResult{}
@@ -133,7 +131,7 @@ func (rt *Runtime) send(ctx context.Context, s *shipment, rows []lane.OutboxMess
 	return outcomes, checkOutcomes(outcomes, len(rows))
 }
 
-// checkOutcomes finds a transport that breaks its contract: none of its outcomes can be trusted then.
+// checkOutcomes detects a transport that breaks its contract: then none of its outcomes can be trusted.
 func checkOutcomes(outcomes []lane.PublishOutcome, want int) error {
 	if len(outcomes) != want {
 		return &runlane.Error{
@@ -152,7 +150,7 @@ func checkOutcomes(outcomes []lane.PublishOutcome, want int) error {
 	return nil
 }
 
-// publishMarks sorts rows by what is to be recorded about them.
+// publishMarks sorts rows by the mark to record.
 type publishMarks struct {
 	published []lane.OutboxRef
 	failed    []lane.OutboxFailure
@@ -160,8 +158,8 @@ type publishMarks struct {
 	err       error
 }
 
-// judgeOutcomes decides what follows each outcome. An operation-level error is every row's error but does not count
-// against any row: an outage never dead-letters anything.
+// judgeOutcomes decides the mark of each row. An operation-level error applies to every row but counts against none: an
+// outage never dead-letters a wakeup.
 func (rt *Runtime) judgeOutcomes(
 	rows []lane.OutboxMessage, outcomes []lane.PublishOutcome, operation error, room []lane.OutboxRef,
 ) publishMarks {
@@ -213,8 +211,8 @@ func (rt *Runtime) judgeOutcomes(
 	return m
 }
 
-// mark records the marks, also when sending took all the time there was, because an outage is worth recording. A row
-// that was superseded or taken over meanwhile needs no mark.
+// mark records the marks, even if sending took all the time: an outage is worth recording. A row that was superseded or
+// taken over meanwhile needs no mark.
 func (rt *Runtime) mark(ctx context.Context, s *shipment, m publishMarks) error {
 	if ctx.Err() != nil {
 		late := afterCommit(context.WithoutCancel(ctx))
@@ -251,18 +249,17 @@ func unlessClaimLost(err error) error {
 	return err
 }
 
-// publishBackoff follows the nth refusal of one message.
+// publishBackoff is the wait after the nth refusal of a message.
 func publishBackoff(n int) time.Duration {
 	return runlane.Exponential{Base: publishBackoffBase, Max: publishBackoffMax}.Delay(n)
 }
 
-// outageBackoff needs no count: it waits as long again as the wakeup has waited already, so the time between two tries
-// doubles.
+// outageBackoff waits as long as the wakeup has waited already, so the interval doubles without a count.
 func outageBackoff(row *lane.OutboxMessage, now time.Time) time.Duration {
 	return min(max(now.Sub(row.Wakeup.RequestedAt), publishBackoffBase), publishBackoffMax)
 }
 
-// publishFailure is an operation-level error as each row keeps it: the code and our own words, never the driver's.
+// publishFailure is an operation-level error for the rows: the code and our own text, never the driver's.
 func publishFailure(err error) runlane.Failure {
 	code, message := runlane.CodeOf(err), "the transport could not be reached"
 	if e, ok := asError(err); ok {
@@ -281,8 +278,8 @@ func ensureCode(f runlane.Failure) runlane.Failure {
 	return f
 }
 
-// wakeLater sends a wakeup that has no outbox row, if the transport can hold it that long. Best effort: the tick finds
-// the run when the wakeup is lost.
+// wakeLater sends a wakeup without an outbox row, if the transport can delay it that long. Best effort: the tick finds
+// the run if the wakeup is lost.
 func (rt *Runtime) wakeLater(ctx context.Context, run *runlane.Run, wait time.Duration) {
 	if !rt.canDelay(run.Queue, wait) {
 		return

@@ -11,43 +11,42 @@ import (
 )
 
 const (
-	// defaultTickTime and defaultTickLimit bound a tick that was given no bounds.
+	// defaultTickTime and defaultTickLimit are the defaults of a tick.
 	defaultTickTime  = time.Minute
 	defaultTickLimit = 100
-	// aheadPages is how many pages of long waits a tick looks at.
+	// aheadPages limits the pages of long waits that a tick reads.
 	aheadPages = 10
-	// failuresOfALimit, times the limit, bounds the runs of a stage that fail: the runs behind them get their turn, but
-	// not for ever.
+	// failuresOfALimit, times the limit, is how many runs of a stage may fail before it stops: later runs get their
+	// turn.
 	failuresOfALimit = 10
-	// backlogDepth is the depth of a queue above which a wakeup counts as late and not as lost, until maxBacklogWait.
+	// Above a queue depth of backlogDepth a wakeup counts as late and not as lost, until maxBacklogWait.
 	backlogDepth   = 100
 	maxBacklogWait = 6 * time.Hour
-	// minTickRound is what must be left before the deadline for one more round.
+	// minTickRound is the minimum time for one more round.
 	minTickRound = 5 * time.Second
 )
 
-// Tick is one round of maintenance. It finds whatever a wakeup missed; call it about every minute. Two at once are
+// Tick is one round of maintenance. It finds the work that a wakeup missed; call it about every minute. Two at once are
 // harmless. A tick:
 //
 //   - finalizes cancellations
-//   - tells the ends of called runs
-//   - fails runs whose attempts were abandoned too often
+//   - reports ended children to their callers
+//   - fails runs with too many abandoned attempts
 //   - delivers due and recovered runs
 //   - sends delayed wakeups ahead
-//   - asks again for lost wakeups
-//   - makes the runs of schedules
+//   - requests lost wakeups again
+//   - creates the runs of schedules
 //   - reserves slots of bounded queues
 //   - flushes the outbox
 //
-// The stages are bounded and share the time until the deadline. A stage that fails does not stop the next. The result
-// counts what each did, also with an error. The error joins those of the stages, each text once, and a bounded number
-// of them.
+// The stages are limited and share the time until the deadline. A failed stage does not stop the next. The result
+// counts each stage, also with an error. The error joins a limited number of the stages' errors, each text once.
 //
-// With [TickOptions].Repeat it makes further rounds while there is work and time: whatever fails, the next round begins
-// if this one did something or removed an obstacle. The result then counts all of them.
+// With [TickOptions].Repeat it runs more rounds while there is work and time: each round that did something or removed
+// an obstacle is followed by another, even after failures. The result counts all rounds.
 //
-// The first tick of a runtime also stores the definitions of its handlers' tasks in the environment's catalog, as far
-// as they are missing, and checks them again twice a day, see [Tasks].
+// The first tick of a runtime also stores missing definitions of its handlers' tasks in the environment's catalog;
+// later ticks check them twice a day, see [Tasks].
 func (rt *Runtime) Tick(ctx context.Context, options *TickOptions) (*TickResult, error) {
 	if err := rt.gate.enter(); err != nil {
 		return nil, err
@@ -67,7 +66,7 @@ func (rt *Runtime) Tick(ctx context.Context, options *TickOptions) (*TickResult,
 	return rt.tick(ctx, options)
 }
 
-// tick makes one round, or as many as are of use.
+// tick runs one round, or more if they help.
 func (rt *Runtime) tick(ctx context.Context, options *TickOptions) (*TickResult, error) {
 	limit, deadline := options.Limit, options.Deadline
 	if limit == 0 {
@@ -101,15 +100,15 @@ func (rt *Runtime) tick(ctx context.Context, options *TickOptions) (*TickResult,
 	}
 }
 
-// stages are in the order in which a round has them.
+// stages returns the stages in the order of a round.
 func (r *TickResult) stages() []*StageResult {
 	return []*StageResult{
 		&r.Cancelled, &r.Abandoned, &r.Told, &r.Delivered, &r.Redelivered, &r.Scheduled, &r.Dispatched, &r.Flushed,
 	}
 }
 
-// round works through the stages once. Stages that free resources for others come first and get the larger shares of
-// the time. What a stage does not use goes to the stages after it.
+// round runs the stages once. Stages that free resources come first and get larger shares of the time. Unused time goes
+// to later stages.
 func (t *tick) round(ctx context.Context) {
 	stages := []struct {
 		run   func(context.Context) StageResult
@@ -129,13 +128,13 @@ func (t *tick) round(ctx context.Context) {
 	}
 }
 
-// fireSchedules makes the runs of schedules whose time has come.
+// fireSchedules creates the runs of due schedules.
 func (t *tick) fireSchedules(ctx context.Context) StageResult {
 	r := t.rt.schedules.Fire(ctx)
 	return StageResult{Done: r.Done, Skipped: r.Skipped, Failed: r.Failed, More: r.More, Err: r.Err}
 }
 
-// stage gives one stage its share of the time that is left.
+// stage runs one stage within its share of the time left.
 func (t *tick) stage(ctx context.Context, run func(context.Context) StageResult, share, shares int) StageResult {
 	left := t.deadline.Sub(t.rt.world.Now())
 	if left <= 0 || ctx.Err() != nil {
@@ -145,7 +144,7 @@ func (t *tick) stage(ctx context.Context, run func(context.Context) StageResult,
 	defer cancel()
 	result := run(ctx)
 	if ctx.Err() != nil {
-		result.More = true // out of time, which is no fault of the stage
+		result.More = true // out of time, not a fault of the stage
 		if errors.Is(result.Err, ctx.Err()) || errors.Is(result.Err, runlane.ErrOperationCancelled) {
 			result.Err = nil
 		}
@@ -153,7 +152,7 @@ func (t *tick) stage(ctx context.Context, run func(context.Context) StageResult,
 	return result
 }
 
-// finalizeCancellations ends runs whose owner was asked to stop and is gone.
+// finalizeCancellations ends runs that were asked to stop and lost their owner.
 func (t *tick) finalizeCancellations(ctx context.Context) StageResult {
 	now := t.rt.now()
 	list := func(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
@@ -174,7 +173,7 @@ func (t *tick) finalizeCancellations(ctx context.Context) StageResult {
 	})
 }
 
-// failAbandoned ends runs at the bound and leaves the others to the next stage.
+// failAbandoned ends runs at the limit and leaves the others to the next stage.
 func (t *tick) failAbandoned(ctx context.Context) StageResult {
 	if t.rt.maxAbandoned < 0 {
 		return StageResult{}
@@ -199,7 +198,7 @@ func (t *tick) failAbandoned(ctx context.Context) StageResult {
 	for _, run := range runs {
 		n, err := t.rt.abandonedTooOften(ctx, run, now)
 		if err != nil {
-			return StageResult{Passed: passed, Err: err} // the next stage reads each of them again
+			return StageResult{Passed: passed, Err: err} // the next stage reads them again
 		}
 		if n > 0 {
 			atBound = append(atBound, run)
@@ -221,7 +220,7 @@ func (t *tick) failAbandoned(ctx context.Context) StageResult {
 	return result
 }
 
-// tellEnds tells ends that no process has told.
+// tellEnds notifies callers of ends that no process has reported.
 func (t *tick) tellEnds(ctx context.Context) StageResult {
 	if !t.rt.storage().Capabilities().SuspendsRuns {
 		return StageResult{}
@@ -241,12 +240,10 @@ func (t *tick) tellEnds(ctx context.Context) StageResult {
 	return result
 }
 
-// tendEvery is how often a runtime looks for flows to tend: their makers and cancellers do what is to be done, so it is
-// no work of every tick.
+// tendEvery is how often a runtime looks for flows to tend: their creators and cancellers usually do the work.
 const tendEvery = 10 * time.Minute
 
-// tendFlows is the part of a tick that concerns flows as a whole: of the first one of a runtime, and of later ones from
-// time to time.
+// tendFlows tends whole flows: in a runtime's first tick, then from time to time.
 func (t *tick) tendFlows(ctx context.Context) (result StageResult) {
 	now := t.rt.world.Now()
 	last := t.rt.tended.Load()
@@ -262,7 +259,7 @@ func (t *tick) tendFlows(ctx context.Context) (result StageResult) {
 		PageQuery: lane.PageQuery{Environment: t.rt.environment, Limit: t.limit},
 		Before:    t.rt.now().Add(time.Millisecond),
 	}
-	for { // flows that fail, or have nothing left to do, do not hide those behind them
+	for { // flows that fail or need no work must not hide later ones
 		page, err := t.rt.storage().ListFlows(ctx, &q)
 		if err != nil {
 			result.Err = errors.Join(result.Err, err)

@@ -11,8 +11,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// deliver asks for a fresh wakeup of every due or recovered run, publishes rows whose time has come, and sends delayed
-// wakeups ahead of long waits. Like paged it continues behind rows that fail.
+// deliver requests a wakeup for every due or recovered run, publishes due rows, and sends delayed wakeups ahead of long
+// waits. Like paged it continues after failures.
 func (t *tick) deliver(ctx context.Context) StageResult {
 	var result StageResult
 	for {
@@ -36,7 +36,7 @@ func (t *tick) deliver(ctx context.Context) StageResult {
 	return result
 }
 
-// wake requests deliveries, or publishes the rows that runs have already.
+// wake requests deliveries, or publishes the rows that runs already have.
 func (t *tick) wake(ctx context.Context, due []lane.RunRef) StageResult {
 	var waiting []lane.RunRef
 	var rows []string
@@ -54,9 +54,9 @@ func (t *tick) wake(ctx context.Context, due []lane.RunRef) StageResult {
 	return result
 }
 
-// request appends run.delivery_requested to each run, with rows that this tick claims in the same commit, and publishes
-// them in the order of refs, which is the one in which an ordered queue delivers them. The bound on abandoned attempts
-// is checked again, because it holds before every commit that recovers a run.
+// request appends run.delivery_requested to each run, with rows claimed in the same commit, and publishes them in the
+// order of refs, which is the delivery order of an ordered queue. It checks the limit of abandoned attempts again, as
+// every commit that recovers a run must.
 func (t *tick) request(ctx context.Context, refs []lane.RunRef, recovers bool) StageResult {
 	runs, err := t.runs(ctx, refs)
 	if err != nil {
@@ -101,7 +101,7 @@ func (t *tick) request(ctx context.Context, refs []lane.RunRef, recovers bool) S
 	return result
 }
 
-// sendAhead sends delayed wakeups for waits that end before the tick after the next, so that they end to the second.
+// sendAhead sends delayed wakeups for waits that end before the tick after the next, so that they end on the second.
 func (t *tick) sendAhead(ctx context.Context) StageResult {
 	if !t.rt.delays {
 		return StageResult{}
@@ -109,7 +109,7 @@ func (t *tick) sendAhead(ctx context.Context) StageResult {
 	now := t.rt.now()
 	q := t.query(now.Add(aheadTime))
 	q.Without = t.aside.queues
-	// The instant is in the future, so the patience is longer by as much: short waits have their wakeup already.
+	// The time is in the future, so add it to the patience: short waits already have their wakeup.
 	q.Patience.Queued += aheadTime
 	q.Patience.ShortWait += aheadTime
 	var refs []lane.RunRef
@@ -119,7 +119,7 @@ func (t *tick) sendAhead(ctx context.Context) StageResult {
 			return StageResult{Err: err}
 		}
 		if len(page.Items) > 0 {
-			pages++ // pages of late wakeups: these are for the next ticks
+			pages++ // late wakeups are for the next ticks
 		}
 		for _, ref := range t.known(page.Items) {
 			if ref.Status != runlane.StatusRunning && ref.AvailableAt.After(now) &&
@@ -147,9 +147,9 @@ func (t *tick) sendAhead(ctx context.Context) StageResult {
 	return StageResult{Done: len(refs)}
 }
 
-// redeliver asks again for wakeups that were published and never came. When the earliest of them are all merely late,
-// because their queues have a backlog, it reads again without those queues, and then asks for no later wakeups of those
-// queues either. Runs of queues that are not known here are left to processes that know them.
+// redeliver requests published wakeups again that never came. If the earliest are all merely late, because their queues
+// have a backlog, it reads again without those queues. Runs of queues unknown here are left to processes that know
+// them.
 func (t *tick) redeliver(ctx context.Context) StageResult {
 	if !t.rt.storage().Capabilities().FindsLostWakeups {
 		return StageResult{}
@@ -175,7 +175,7 @@ func (t *tick) redeliver(ctx context.Context) StageResult {
 			if len(lost) > 0 || len(page.Items) == 0 || page.Next == "" {
 				return &runlane.Page[lane.RunRef]{Items: lost, Next: page.Next}, nil
 			}
-			q.Without, q.After = nil, "" // all are behind: a wakeup of another would count as lost
+			q.Without, q.After = nil, "" // all are behind: another queue's wakeup would count as lost
 			for _, queue := range slices.Sorted(maps.Keys(late)) {
 				if late[queue] {
 					q.Without = append(q.Without, queue)
@@ -187,15 +187,14 @@ func (t *tick) redeliver(ctx context.Context) StageResult {
 	return result
 }
 
-// hasBacklog reports a queue in which a wakeup may still wait. A queue whose depth cannot be read has none.
+// hasBacklog reports whether a wakeup may still wait in the queue. A queue with unreadable depth has no backlog.
 func (t *tick) hasBacklog(ctx context.Context, queue runlane.QueueName) bool {
 	visible, _, err := t.rt.lane.Transport.Depth(ctx, queue)
 	return err == nil && visible > backlogDepth
 }
 
-// flush publishes rows that are still unpublished: deferred ones where no relay runs, failed ones whose time has come,
-// and those of publishers that died. Like paged it continues behind rows that fail. Rows of a queue that takes nothing
-// are left where they are.
+// flush publishes the remaining rows: deferred rows without a relay, due rows that failed before, and rows of dead
+// publishers. Like paged it continues after failures. It leaves rows of queues that refuse all wakeups.
 func (t *tick) flush(ctx context.Context) (result StageResult) {
 	for {
 		now, limit := t.rt.now(), min(t.limit-result.Done, publishBatch)

@@ -10,16 +10,16 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// maxTickFaults is how many errors a tick keeps, of different texts.
+// maxTickFaults limits the errors of a tick, by distinct text.
 const maxTickFaults = 20
 
-// faults collects errors for one report: each text once, and no more than maxTickFaults.
+// faults collects errors for one report: each text once, at most maxTickFaults.
 type faults struct {
 	kept []error
 	seen map[string]bool
 }
 
-// add takes joined errors apart.
+// add splits joined errors.
 func (f *faults) add(err error) {
 	if err == nil {
 		return
@@ -50,14 +50,15 @@ func (f *faults) join() error {
 	return errors.Join(f.kept...)
 }
 
-// passedSince reports a page that led to nothing. A page with a failure does not count: the next round meets it again.
+// passedSince reports whether a page had no effect. A page with a failure does not count: the next round meets it
+// again.
 func (r *StageResult) passedSince(before *StageResult) bool {
 	return r.Done == before.Done && r.Failed == before.Failed
 }
 
-// queuesAside are the queues that took none of the wakeups sent to them at once, and not because of the wakeups: the
-// queues are missing, have no binding here, or cannot be reached. The rest of a tick leaves them alone. So their rows,
-// however many, neither take the time of others nor are tried in vain. The next tick tries again.
+// queuesAside are the queues that took none of their wakeups for the queue's own fault: it is missing, has no binding
+// here, or cannot be reached. The rest of the tick skips their rows, so that these take no time from others. The next
+// tick tries again.
 type queuesAside struct{ queues []runlane.QueueName }
 
 func (a *queuesAside) note(rows []lane.OutboxMessage, outcomes []lane.PublishOutcome, operation error) {

@@ -20,14 +20,14 @@ type tick struct {
 	limit    int
 	result   *TickResult
 
-	scanning *lane.DueQuery // of the scan for two stages; nil before it began
+	scanning *lane.DueQuery // the scan shared by two stages; nil before it began
 	scanned  bool           // that scan has enough, is at its end, or failed
-	due      []lane.RunRef  // what it found and no stage has dealt with yet
+	due      []lane.RunRef  // its runs that no stage has handled yet
 	moreDue  bool
 
-	aside *queuesAside // queues that take no wakeups; of all rounds of one call
+	aside *queuesAside // queues that take no wakeups, in all rounds of a call
 
-	elsewhere int // runs of this stage that count in another one's result
+	elsewhere int // runs of this stage that count in another's result
 }
 
 func (t *tick) query(at time.Time) lane.DueQuery {
@@ -43,7 +43,7 @@ func (t *tick) query(at time.Time) lane.DueQuery {
 	return q
 }
 
-// runs reads what a scan refers to, without payloads. A run that is gone is a stale row.
+// runs reads the runs of refs without payloads. A missing run is a stale row.
 func (t *tick) runs(ctx context.Context, refs []lane.RunRef) ([]*runlane.Run, error) {
 	if len(refs) == 0 {
 		return nil, nil
@@ -58,13 +58,13 @@ func (t *tick) runs(ctx context.Context, refs []lane.RunRef) ([]*runlane.Run, er
 // scanner is one of the storage's scans for due runs.
 type scanner func(context.Context, *lane.DueQuery) (*runlane.Page[lane.RunRef], error)
 
-// paged hands the rows of a scan to act, page after page, until act has done something with Limit of them, or there are
-// no more, or the stage's time is over. Earlier rows must not hide later ones, whether they are rows of other queues,
-// rows that other processes handled first, or rows that fail. A page without rows but with a cursor is not the end.
+// paged passes the rows of a scan to act, page by page, until act has handled Limit of them, the rows end, or the stage
+// is out of time. Earlier rows must not hide later ones: rows of other queues, rows that other processes handled first,
+// rows that fail. An empty page with a cursor is not the end.
 func (t *tick) paged(
 	ctx context.Context, list scanner, q lane.DueQuery, act func([]lane.RunRef) StageResult,
 ) (result StageResult) {
-	left := false // rows that this stage does not come to
+	left := false // rows that this stage does not reach
 	t.elsewhere = 0
 	for {
 		page, err := list(ctx, &q)
@@ -92,8 +92,8 @@ func (t *tick) paged(
 	}
 }
 
-// scan finds as many due and recoverable runs as are enough for the two stages that deal with them. The second stage
-// continues where the first had no more time. The stage that meets a failure reports it.
+// scan finds enough due and recoverable runs for the two stages that handle them. The second stage continues where the
+// first ran out of time. The stage that meets an error reports it.
 func (t *tick) scan(ctx context.Context, enough int) (passed int, err error) {
 	if t.scanning == nil {
 		q := t.query(t.rt.now())
@@ -119,8 +119,7 @@ func (t *tick) scan(ctx context.Context, enough int) (passed int, err error) {
 	return passed, nil
 }
 
-// known drops runs of queues that are left to processes which know them, and notes these queues, so that the next scan
-// leaves them out.
+// known drops runs of queues that are unknown here and notes these queues: the next scan omits them.
 func (t *tick) known(refs []lane.RunRef) []lane.RunRef {
 	return slices.DeleteFunc(refs, func(ref lane.RunRef) bool {
 		if !t.rt.unknownHere(ref.Queue) {
@@ -133,7 +132,7 @@ func (t *tick) known(refs []lane.RunRef) []lane.RunRef {
 	})
 }
 
-// scanOn reads further than the scan has: from the beginning, but without the queues that turned out to take nothing.
+// scanOn continues the scan. If queues were put aside, it starts again without them.
 func (t *tick) scanOn() {
 	t.scanned, t.due = false, nil
 	if len(t.scanning.Without) != len(t.aside.queues) {
@@ -141,8 +140,8 @@ func (t *tick) scanOn() {
 	}
 }
 
-// each does the same to several runs at once and counts. A run that another process moved on, or whose slot it took
-// first, is Skipped. A run that needs nothing any more, a stale index row, is not counted.
+// each calls do for several runs at once and counts. A run that another process moved on, or took the slot of, is
+// Skipped. A run that needs no work any more, a stale index row, is not counted.
 func (t *tick) each(
 	ctx context.Context, runs []*runlane.Run, do func(context.Context, *runlane.Run) (bool, error),
 ) StageResult {

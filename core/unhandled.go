@@ -10,12 +10,11 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// warnUnhandled logs once which tasks of other programs share the worker's bindings and have no handler here: their
-// wakeups come to this process too, and are handed back. It asks the catalog, which a worker does not depend on: where
-// that cannot be read, nothing is said.
+// warnUnhandled logs once the tasks of other programs that share the worker's bindings and have no handler here: this
+// process gets their wakeups and hands them back. It is silent if the catalog cannot be read.
 func (w *worker) warnUnhandled(ctx context.Context) {
 	if w.receiver == nil {
-		return // it asks for runs of its tasks alone
+		return // polling asks only for runs of its tasks
 	}
 	tasks, err := w.rt.Tasks().List(ctx)
 	if err != nil {

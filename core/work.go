@@ -11,23 +11,22 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// tickEvery is the time between two ticks of a worker, where the storage is not near.
+// tickEvery is the time between two ticks of a worker, unless the storage is near.
 const tickEvery = time.Minute
 
-// Work executes runs until ctx ends, lets the attempts in progress finish for Grace, and then ends them with
-// runlane.ErrShutdown: they are released, resume at once elsewhere and cost the run nothing. It blocks, like
-// http.Server.Serve, and returns nil after an orderly stop. Several may run side by side, in one process or many.
+// Work executes runs until ctx ends, gives attempts in progress the Grace to finish, and then ends them with
+// runlane.ErrShutdown: they are released, resume at once elsewhere and cost the run nothing. Like http.Server.Serve it
+// blocks, and returns nil after an orderly stop. Several may run at once, in one process or many.
 //
 // A handler that ignores the end of its context cannot delay Work for long: a few seconds after the grace Work returns
-// without it. Its goroutine is left behind, nothing more of it is recorded, and its run is released to resume when the
-// lease would have ended.
+// without it. Its goroutine is left behind, its outcome is not recorded, and its run resumes when the lease would have
+// ended.
 //
-// Where other programs have tasks whose wakeups come to this worker too, and it lacks their handlers, a line of the log
-// names them at the start.
+// At the start Work logs the tasks of other programs that send their wakeups to this worker and have no handler here.
 //
-// Wakeups come from the lane's transport if it can deliver them to this process. Otherwise, and to Drain, Work asks the
-// storage for due work: every second, and less often, down to once a minute, while there is none. It refuses ordered
-// queues then ([ErrOrdered], runlane.ErrConfigurationInvalid): name the others in WorkOptions.Queues.
+// Wakeups come from the lane's transport if it can deliver them to this process. Otherwise, and with Drain, Work polls
+// the storage: every second, and less often, down to once a minute, while no run is due. It then refuses ordered queues
+// ([ErrOrdered], runlane.ErrConfigurationInvalid): name the other queues in WorkOptions.Queues.
 func (rt *Runtime) Work(ctx context.Context, options *WorkOptions) error {
 	w, err := rt.newWorker(options)
 	if err != nil {
@@ -45,9 +44,9 @@ type worker struct {
 	rt         *Runtime
 	options    WorkOptions
 	receiver   lane.Receiver       // nil: poll
-	only       []runlane.QueueName // that were asked for; nil: all that are known here
+	only       []runlane.QueueName // the requested queues; nil: all known here
 	executions executionSet
-	drained    atomic.Bool // the source ended because nothing was due
+	drained    atomic.Bool // the source ended because no run was due
 }
 
 func (rt *Runtime) newWorker(options *WorkOptions) (*worker, error) {
@@ -91,8 +90,8 @@ func (rt *Runtime) newWorker(options *WorkOptions) (*worker, error) {
 	return w, nil
 }
 
-// work owns three goroutines: the source of work, the ticks and the shutdown. It returns when they have ended, or when
-// the time for that is over.
+// work owns three goroutines: the source of work, the ticks and the shutdown. It returns once they have ended, or when
+// their time is over.
 func (w *worker) work(ctx context.Context) error {
 	acquiring, stop := context.WithCancel(ctx)
 	defer stop()
@@ -100,7 +99,7 @@ func (w *worker) work(ctx context.Context) error {
 	defer unhook()
 
 	ticked := make(chan struct{})
-	go func() { // what no run waits for, and the ticks: end with acquiring
+	go func() { // the ticks: end with acquiring
 		defer close(ticked)
 		w.warnUnhandled(acquiring)
 		if !w.options.NoTick {
@@ -153,7 +152,7 @@ func (w *worker) shutDown(ctx context.Context, source <-chan error) error {
 	}
 }
 
-// handle executes what one wakeup asks for. An error tells the receiver to hand the wakeup back; it is logged here.
+// handle executes the run of one wakeup. An error, logged here, makes the receiver hand the wakeup back.
 func (w *worker) handle(ctx context.Context, wakeup lane.Wakeup) error {
 	_, err := w.deliver(ctx, wakeup, true)
 	return err
@@ -174,7 +173,7 @@ func (w *worker) deliver(ctx context.Context, wakeup lane.Wakeup, byWakeup bool)
 	if err != nil {
 		attrs := untakenAttrs(&wakeup, w.options.WorkerID, err)
 		switch {
-		case errors.Is(err, ErrOwned), errors.Is(err, errReleased), errors.Is(err, ErrSuspect): // they come again
+		case errors.Is(err, ErrOwned), errors.Is(err, errReleased), errors.Is(err, ErrSuspect): // redelivered
 			w.rt.logger.LogAttrs(ctx, slog.LevelDebug, "wakeup handed back", attrs...)
 		case byWakeup:
 			w.rt.logger.LogAttrs(ctx, slog.LevelWarn, "wakeup handed back", attrs...)
@@ -185,10 +184,10 @@ func (w *worker) deliver(ctx context.Context, wakeup lane.Wakeup, byWakeup bool)
 	return result, err
 }
 
-// passedOver is logged of a run that the storage lists again.
+// passedOver is the log message for a run that the storage lists again.
 const passedOver = "due run passed over for now"
 
-// untakenAttrs say why a run was not taken.
+// untakenAttrs describe a run that was not taken, and why.
 func untakenAttrs(wakeup *lane.Wakeup, workerID string, err error) []slog.Attr {
 	return append([]slog.Attr{
 		slog.String(attrRunID, string(wakeup.RunID)), slog.String(attrQueue, string(wakeup.Queue)),
@@ -196,9 +195,9 @@ func untakenAttrs(wakeup *lane.Wakeup, workerID string, err error) []slog.Attr {
 	}, errorAttrs(err)...)
 }
 
-// Maintain ticks until ctx ends, at once and then about every minute, on a lane in a file about every ten seconds, as
-// [Runtime.Work] does beside its attempts: for a program that executes nothing itself and whose clients do. What a tick
-// cannot do is logged, and the next one tries it again. The error is that of a closed runtime.
+// Maintain ticks until ctx ends, at once and then about every minute, on a lane in a file about every ten seconds, like
+// [Runtime.Work]: for a program that executes nothing itself while its clients do. A failed tick is logged, and the
+// next one tries again. The only error is a closed runtime's.
 func (rt *Runtime) Maintain(ctx context.Context) error {
 	if err := rt.gate.enter(); err != nil {
 		return err
@@ -212,8 +211,8 @@ func (rt *Runtime) Maintain(ctx context.Context) error {
 	return nil
 }
 
-// tickLoop ticks at once and then about every minute, or as often as the storage says, so that processes which started
-// together do not tick together.
+// tickLoop ticks at once and then about every minute, or as often as the storage wants. The interval varies, so that
+// processes which started together do not tick together.
 func (rt *Runtime) tickLoop(ctx context.Context, workerID string) {
 	for {
 		tickedAt := rt.now()
@@ -228,8 +227,8 @@ func (rt *Runtime) tickLoop(ctx context.Context, workerID string) {
 	}
 }
 
-// firesBetweenTicks reports that workers here wait for the times of schedules themselves. They do so where reading the
-// state costs almost nothing: in the memory of this process, or near it. Of several processes one makes each run. See
+// firesBetweenTicks reports whether workers here fire schedules at the exact times. They do so if reading the state
+// costs almost nothing: in this process's memory, or near it. Of several processes one creates each run. See
 // docs/internals/design.md, Schedules.
 func (rt *Runtime) firesBetweenTicks() bool {
 	if len(rt.schedules.All()) == 0 {
@@ -239,7 +238,7 @@ func (rt *Runtime) firesBetweenTicks() bool {
 	return near || rt.storage().Capabilities().ProcessLocalState
 }
 
-// tickDistance is about how long workers here wait between two ticks: a minute, unless the storage is near.
+// tickDistance is the approximate time between two ticks: a minute, unless the storage is near.
 func (rt *Runtime) tickDistance() time.Duration {
 	if near, ok := lane.As[nearStorage](rt.storage()); ok {
 		return near.TickEvery()
@@ -247,8 +246,8 @@ func (rt *Runtime) tickDistance() time.Duration {
 	return tickEvery
 }
 
-// rest waits for the next tick. Meanwhile it makes the runs of schedules at their times, if [Runtime.firesBetweenTicks]
-// says so. tickedAt is an instant before the last tick read the schedules. It returns false when ctx has ended.
+// rest waits for the next tick. Meanwhile it fires schedules on time, if [Runtime.firesBetweenTicks] allows it.
+// tickedAt is a time before the last tick read the schedules. It returns false once ctx has ended.
 func (rt *Runtime) rest(ctx context.Context, workerID string, tickedAt time.Time) bool {
 	whole := rt.world.around(rt.tickDistance())
 	if !rt.firesBetweenTicks() {
@@ -272,9 +271,9 @@ func (rt *Runtime) rest(ctx context.Context, workerID string, tickedAt time.Time
 	}
 }
 
-// nearStorage is the optional ability of a storage whose reads cost so little that workers tick more often than once a minute,
-// and make the runs of their schedules at their times.
+// nearStorage is an optional ability of storages with very cheap reads: workers tick more often than once a minute, and
+// fire schedules on time.
 type nearStorage interface {
-	// TickEvery is about how long a worker waits between two ticks: more than 0, and less than a minute.
+	// TickEvery is the approximate time between two ticks: more than 0, and less than a minute.
 	TickEvery() time.Duration
 }

@@ -16,20 +16,20 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// World is everything that the input does not determine. A nil field means the real one. The functions are called from
-// many goroutines at once. Timers (heartbeats, timeouts, waits) always use the real clock: only their length is
-// computed from Now.
+// World holds the sources of nondeterminism. A nil field means the real one. The functions are called from many
+// goroutines at once. Timers (heartbeats, timeouts, waits) always use the real clock: only their length is computed
+// from Now.
 type World struct {
-	// Now is the current time.
+	// Now returns the current time.
 	Now func() time.Time
 	// Rand returns 64 uniform random bits.
 	Rand func() uint64
-	// NewID returns prefix and something unique in the environment for ever, for run ids, lease tokens and worker ids.
-	// The default is a ULID, increasing within a process.
+	// NewID returns prefix and a suffix that is unique in the environment for ever, for run ids, lease tokens and
+	// worker ids. The default is a ULID, increasing within a process.
 	NewID func(prefix string) string
 }
 
-// withDefaults fills in what is nil.
+// withDefaults replaces nil fields.
 func (w *World) withDefaults() World {
 	filled := World{}
 	if w != nil {
@@ -50,14 +50,13 @@ func (w *World) withDefaults() World {
 // fraction is uniform in [0, 1).
 func (w *World) fraction() float64 { return float64(w.Rand()>>11) / (1 << 53) }
 
-// around is d with up to 20 % more or less, so that what was started together does not stay together.
+// around varies d by up to 20 %, so that processes started together drift apart.
 func (w *World) around(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.8 + 0.4*w.fraction()))
 }
 
-// newULIDs makes ids that increase within the process, also inside one millisecond, where the entropy grows by a random
-// step. Entropy comes from the Go runtime's generator, which the operating system seeds: no two processes share a
-// sequence.
+// newULIDs returns ids that increase within the process, also inside one millisecond, where the entropy grows by a
+// random step. The operating system seeds the entropy: no two processes share a sequence.
 func newULIDs(now func() time.Time) func(prefix string) string {
 	var mu sync.Mutex
 	var last ulid.ULID
@@ -77,7 +76,7 @@ func newULIDs(now func() time.Time) func(prefix string) string {
 	}
 }
 
-// fresh leaves the highest bit of the entropy free, so that there is room for steps.
+// fresh leaves the highest bit of the entropy free, as room for steps.
 func fresh(at uint64) ulid.ULID {
 	var id ulid.ULID
 	_ = id.SetTime(at) // fails only beyond the year 10889
@@ -86,7 +85,7 @@ func fresh(at uint64) ulid.ULID {
 	return id
 }
 
-// step adds 1 to 2^32 to the 80 bits of entropy, and reports whether they were enough.
+// step adds 1 to 2^32 to the 80 bits of entropy, and reports whether they did not overflow.
 func step(id *ulid.ULID) bool {
 	low := binary.BigEndian.Uint64(id[8:])
 	next := low + uint64(rand.Uint32()) + 1
@@ -99,7 +98,7 @@ func step(id *ulid.ULID) bool {
 	return high != 0
 }
 
-// newWorkerID is <host>-<pid>-<ulid>, with the host's name cut and cleaned so that the whole stays a valid id.
+// newWorkerID returns <host>-<pid>-<ulid>, with the host's name cut and cleaned to a valid id.
 func newWorkerID(newID func(string) string) string {
 	host, err := os.Hostname()
 	if err != nil || host == "" {
@@ -117,10 +116,10 @@ func newWorkerID(newID func(string) string) string {
 	return newID(host + "-" + strconv.Itoa(os.Getpid()) + "-")
 }
 
-// parallel is how many runs are written to at once.
+// parallel limits concurrent writes to runs.
 const parallel = 8
 
-// now is the world's time as storages keep it.
+// now is the world's time in the precision of storages.
 func (rt *Runtime) now() time.Time { return runlane.UTCMillis(rt.world.Now()) }
 
 func latest(a, b time.Time) time.Time {
@@ -130,7 +129,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// earliest is the earlier of two instants. A zero a is none.
+// earliest returns the earlier time. A zero a is none.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b
@@ -138,7 +137,7 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// ceilMillis is t in whole milliseconds, rounded up.
+// ceilMillis rounds t up to whole milliseconds.
 func ceilMillis(t time.Time) time.Time {
 	down := runlane.UTCMillis(t)
 	if down.Before(t) {
@@ -147,7 +146,7 @@ func ceilMillis(t time.Time) time.Time {
 	return down
 }
 
-// pause waits and reports whether ctx still lives.
+// pause waits, and returns false if ctx has ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -159,7 +158,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// inParallel does n things, some at once, and returns the first error.
+// inParallel calls do n times, some at once, and returns the first error.
 func inParallel(n int, do func(i int) error) error {
 	var group errgroup.Group
 	group.SetLimit(parallel)
