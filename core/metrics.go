@@ -8,8 +8,8 @@ import (
 	"github.com/runlane/runlane-go/internal/host"
 )
 
-// Metrics receives counts and durations of what this process does. Calls come from many goroutines at once and between
-// commits: they must not block. A call that panics is recovered, and its value is lost.
+// Metrics receives counts and durations from this process. Calls come from many goroutines at once, between commits,
+// and must not block. A panic is recovered, and that value is lost.
 type Metrics interface {
 	// Count adds n, which is at least 1.
 	Count(name Metric, n int64, labels Labels)
@@ -17,7 +17,7 @@ type Metrics interface {
 	Observe(name Metric, d time.Duration, labels Labels)
 }
 
-// withHostMetrics adds those of the program that called the opener.
+// withHostMetrics adds the metrics of the program that called the opener.
 func withHostMetrics(ctx context.Context, own Metrics) Metrics {
 	given, ok := host.Of(ctx).Metrics.(Metrics)
 	switch {
@@ -30,7 +30,7 @@ func withHostMetrics(ctx context.Context, own Metrics) Metrics {
 	}
 }
 
-// bothMetrics passes everything on to two. If one panics, the other still gets its value.
+// bothMetrics passes each value to two receivers. If one panics, the other still gets it.
 type bothMetrics [2]Metrics
 
 // Count implements Metrics.
@@ -47,7 +47,7 @@ func (b bothMetrics) Observe(name Metric, d time.Duration, labels Labels) {
 	}
 }
 
-// Labels say what a value belongs to. They never contain a run id. Fields that do not apply are "".
+// Labels describe the source of a value. They never contain a run id. Fields that do not apply are "".
 type Labels struct {
 	Environment runlane.Environment
 	TaskID      runlane.TaskID
@@ -70,17 +70,16 @@ const (
 	MetricCancellationsRequested Metric = "cancellations_requested"
 	MetricDeliveriesRequested    Metric = "deliveries_requested"
 	MetricHeartbeats             Metric = "heartbeats"
-	// MetricWakeupsPublished and MetricWakeupsRefused count outbox rows that the transport took, and those that it
-	// refused.
+	// MetricWakeupsPublished and MetricWakeupsRefused count outbox rows that the transport took or refused.
 	MetricWakeupsPublished Metric = "wakeups_published"
 	MetricWakeupsRefused   Metric = "wakeups_refused"
-	// MetricChangesDropped counts changes for which a hook had no room.
+	// MetricChangesDropped counts changes that a hook had no room for.
 	MetricChangesDropped Metric = "changes_dropped"
 )
 
 // The durations.
 const (
-	// MetricStartDelay is the time from when an attempt was due (its run's creation, or a later due time) to its start.
+	// MetricStartDelay is the time from an attempt's due time (its run's creation, or later) to its start.
 	MetricStartDelay Metric = "start_delay"
 	// MetricAttemptTime is the time from an attempt's start to its outcome.
 	MetricAttemptTime Metric = "attempt_time"
@@ -146,34 +145,34 @@ func (g gauges) attempt(run *runlane.Run, event *runlane.EventRecord, labels Lab
 	}
 }
 
-// eventEffect is what a type of event means to everything that core derives from histories: metrics, the list of
-// attempts, and the attempts that were abandoned in a row. What it means to the run is the reducer's
+// eventEffect is the meaning of an event type for everything that core derives from histories: metrics, the list of
+// attempts, and attempts abandoned in a row. The reducer defines its meaning for the run
 // (core/internal/reducer/events.go).
 type eventEffect struct {
-	metric  Metric // counts the events of the type; "" for none
+	metric  Metric // counts events of this type; "" for none
 	attempt attemptEffect
-	outcome runlane.AttemptStatus // of an attempt that ends
+	outcome runlane.AttemptStatus // of the attempt that ends
 	final   bool                  // the run ends too
 }
 
-// attemptEffect is what an event means to the latest attempt of a run.
+// attemptEffect is the effect of an event on the latest attempt of a run.
 type attemptEffect int
 
 const (
 	attemptStays attemptEffect = iota
 	// attemptBegins: a new attempt begins.
 	attemptBegins
-	// attemptAbandoned: the run goes on without its owner, so an attempt without an outcome will have none.
+	// attemptAbandoned: the run goes on without its owner, so an attempt without an outcome gets none.
 	attemptAbandoned
 	// attemptEnds: the attempt has an outcome.
 	attemptEnds
 )
 
-// eventEffects has a row for each type. A type without a row would change nothing: a test wants one.
+// eventEffects needs a row for each type; a test checks it.
 var eventEffects = map[runlane.EventType]eventEffect{
 	runlane.EventCreated:               {metric: MetricRunsCreated},
 	runlane.EventDeliveryRequested:     {metric: MetricDeliveriesRequested, attempt: attemptAbandoned},
-	runlane.EventLeaseClaimed:          {attempt: attemptAbandoned}, // the start is counted
+	runlane.EventLeaseClaimed:          {attempt: attemptAbandoned}, // EventStarted is counted
 	runlane.EventLeaseHeartbeat:        {metric: MetricHeartbeats},
 	runlane.EventStarted:               {metric: MetricAttemptsStarted, attempt: attemptBegins},
 	runlane.EventSucceeded:             {MetricRunsSucceeded, attemptEnds, runlane.AttemptSucceeded, true},
@@ -187,7 +186,7 @@ var eventEffects = map[runlane.EventType]eventEffect{
 
 func effectOf(record *runlane.EventRecord) eventEffect { return eventEffects[record.Type()] }
 
-// startedAttempt is the number of the attempt that an event begins, 0 for any other.
+// startedAttempt returns the number of the attempt that the event starts, else 0.
 func startedAttempt(record *runlane.EventRecord) int {
 	if body, ok := record.Body.(*runlane.RunStarted); ok {
 		return body.Attempt
@@ -195,7 +194,7 @@ func startedAttempt(record *runlane.EventRecord) int {
 	return 0
 }
 
-// failureOf is what an event that ends an attempt says of its failure.
+// failureOf returns the failure of an event that ends an attempt, if it has one.
 func failureOf(record *runlane.EventRecord) runlane.Failure {
 	switch body := record.Body.(type) {
 	case *runlane.RunFailed:

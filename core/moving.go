@@ -12,34 +12,33 @@ import (
 
 // ExportOptions of [Runtime.Export]. nil means none.
 type ExportOptions struct {
-	// Wait waits for the end of attempts, where Export else refuses. The context bounds it.
+	// Wait waits for attempts to end; otherwise Export refuses while one executes. The context bounds it.
 	Wait bool
-	// LeaveSignals leaves signals behind that no wait has read, where Export else refuses: a run that waits for one of
-	// them then waits until it is sent again.
+	// LeaveSignals leaves unread signals behind; otherwise Export refuses them. A run that waits for one then waits
+	// until it is sent again.
 	LeaveSignals bool
 }
 
-// Moved counts what [Runtime.Export] wrote, or [Runtime.Import] read.
+// Moved counts the objects that [Runtime.Export] wrote or [Runtime.Import] read.
 type Moved struct {
-	// Runs, Schedules, Tasks and Flows are in the file.
+	// Runs, Schedules, Tasks and Flows count the objects in the file.
 	Runs, Schedules, Tasks, Flows int
-	// Written are those of the runs that Import had to write: the others were there, from an import before.
+	// Written counts the runs that Import wrote. The others were there from an earlier import.
 	Written int
-	// Unordered are the queues that were ordered ones where Export was, and are none where Import is: their runs of one
-	// concurrency key may execute at once here, in any order.
+	// Unordered are queues that were ordered at the Export and are not at the Import: their runs of one concurrency key
+	// may execute here at once, in any order.
 	Unordered []runlane.QueueName
 }
 
-// Export writes the environment as JSON, one object a line: its tasks, its schedules, its runs by the time of their
-// creation, each with its whole history, and its flows. docs/moving.md has the format. Stop what triggers and executes
-// first. A run that an attempt executes is [runlane.ErrStorageConflict], unless options wait for it; runs that it makes
-// until its end follow behind the others.
+// Export writes the environment as JSON, one object a line: its tasks, its schedules, its runs by creation time, each
+// with its whole history, and its flows. docs/moving.md has the format. First stop the programs that trigger and
+// execute runs. A run with an executing attempt is [runlane.ErrStorageConflict], unless options wait for it; runs that
+// it creates meanwhile follow after the others.
 //
-// Every history is folded, and has to give the run that the storage shows, else [runlane.ErrInvariantViolation].
-// Payloads and outputs are written as the storage keeps them: those of a codec stay as they are, and need its keys
-// later. Dead letters, progress notes and the list of past occurrences are not written. Nor are signals: what a wait
-// has read is remembered by its run and written, and a run that is active with others is
-// [runlane.ErrStorageConflict], unless options leave them.
+// Every history is folded and must give the stored run, else [runlane.ErrInvariantViolation]. Payloads and outputs are
+// written as stored: encoded ones stay encoded and need the codec's keys later. Dead letters, progress notes and the
+// list of past occurrences are not written. Signals are not written either: a run remembers the signals that a wait has
+// read. An active run with other signals is [runlane.ErrStorageConflict], unless options leave them.
 func (rt *Runtime) Export(ctx context.Context, to io.Writer, options *ExportOptions) (*Moved, error) {
 	o := move.Options{At: rt.now()}
 	if options != nil {
@@ -49,29 +48,28 @@ func (rt *Runtime) Export(ctx context.Context, to io.Writer, options *ExportOpti
 	return (*Moved)(moved), err
 }
 
-// Import writes what [Runtime.Export] wrote into the runtime's environment, which has to have the same name. The whole
-// file is read first: one that was cut off or changed, a history that does not fold, an id that is there twice, or two
-// owners of a key, is [runlane.ErrValidationFailed], and nothing is written.
+// Import reads a file from [Runtime.Export] into the runtime's environment, which must have the same name. It first
+// reads the whole file. A truncated or changed file, a history that does not fold, a repeated id or two owners of a key
+// is [runlane.ErrValidationFailed], and nothing is written.
 //
-// A run is written with its history, its times and its keys; a run that waits goes on here, its wakeup is sent by the
-// next tick at the latest. A slot that it had reserved stays behind. An import that was interrupted is repeated with
-// the same file: what is there is compared and left alone. A run with the same id and another history, or a key that a
-// run has here, is [runlane.ErrStorageConflict]. Until it has ended, let nothing else trigger into the environment.
+// A run keeps its history, its times and its keys. A waiting run goes on here; the next tick sends its wakeup at the
+// latest. Reserved slots are not kept. Repeat an interrupted import with the same file: it compares existing objects
+// and leaves them alone. A run with the same id and another history, or a key that a run holds here, is
+// [runlane.ErrStorageConflict]. Let no other program trigger into the environment until Import returns.
 func (rt *Runtime) Import(ctx context.Context, from io.ReadSeeker) (*Moved, error) {
 	moved, err := rt.mover().Import(ctx, from)
 	return (*Moved)(moved), err
 }
 
-// CheckImport judges a file as [Runtime.Import] does before it writes, and returns the environment that it is of: for
-// callers that make a lane only for a file that can be imported. What Import would refuse is
-// [runlane.ErrValidationFailed].
+// CheckImport validates a file as [Runtime.Import] does before it writes, and returns the file's environment. It is for
+// callers that create a lane only for a valid file. A file that Import would refuse is [runlane.ErrValidationFailed].
 func CheckImport(from io.Reader) (runlane.Environment, error) { return move.Check(from) }
 
 func (rt *Runtime) mover() *move.Mover {
 	return &move.Mover{Host: moveHost{rt}, Environment: rt.environment, Limits: rt.storage()}
 }
 
-// moveHost is what moving needs of the runtime.
+// moveHost gives package move access to the runtime.
 type moveHost struct{ rt *Runtime }
 
 // Storage implements move.Host.
@@ -117,7 +115,7 @@ func (h moveHost) SettleFlow(ctx context.Context, record *lane.FlowRecord, there
 	return h.rt.flows.Settle(ctx, record, there)
 }
 
-// PayloadHash implements move.Host. Where there is a codec, none is kept.
+// PayloadHash implements move.Host. With a codec no hash is kept.
 func (h moveHost) PayloadHash(payload []byte) string {
 	if h.rt.coded || isCoded(payload) {
 		return ""

@@ -26,7 +26,7 @@ func (rt *Runtime) WaitNode(ctx context.Context, node runlane.Node) (*runlane.Ru
 	return rt.Wait(ctx, run.ID)
 }
 
-// checkOrigin refuses a run of another origin under the id of a node's latest run.
+// checkOrigin refuses a run that has the id of a node's latest run but another origin.
 func checkOrigin(run *runlane.Run, source runlane.Source, err error) error {
 	if err == nil && !origin.Same(run.Source, source) {
 		err = origin.Stranger(run, source)

@@ -6,8 +6,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// observedStorage tells hooks and metrics of every commit that passes through it. It stands before the storage only
-// when there are hooks or metrics.
+// observedStorage reports every commit to hooks and metrics. It is used only if there are any.
 type observedStorage struct {
 	lane.Storage
 

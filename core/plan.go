@@ -12,7 +12,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Storages order instants from the epoch up to the last one that has 13 digits of milliseconds.
+// Storages order times from the epoch to the last one with 13 digits of milliseconds.
 var (
 	earliestTime = time.UnixMilli(0)
 	latestTime   = time.UnixMilli(9_999_999_999_999)
@@ -21,10 +21,10 @@ var (
 // plan is a validated trigger.
 type plan struct {
 	options *runlane.TriggerOptions
-	parent  *runlane.Run     // the run whose handler triggers; nil for applications
-	call    string           // of the parent, which waits for the run's end; "" for none
-	node    *lane.FlowCheck  // what the flow has to be of which the run is a node; nil for none
-	wait    *runlane.Waiting // what the run waits for before it begins; nil for nothing
+	parent  *runlane.Run     // the run of the handler that triggers; nil for applications
+	call    string           // the parent's call that counts the run's end; "" for none
+	node    *lane.FlowCheck  // the required state of the flow if the run is a node; nil for none
+	wait    *runlane.Waiting // delays the start of the run; nil for nothing
 
 	task           *runlane.Definition
 	queue          runlane.Queue
@@ -45,7 +45,7 @@ type plan struct {
 	creation creation
 }
 
-// plans are used again: storages keep nothing of a command.
+// plans are reused: storages keep no part of a command.
 var plans = sync.Pool{New: func() any { return new(plan) }}
 
 func (p *plan) done() {
@@ -53,7 +53,7 @@ func (p *plan) done() {
 	plans.Put(p)
 }
 
-// prepare validates the whole call; nothing is written before it has passed.
+// prepare validates the whole call before any write.
 func (rt *Runtime) prepare(p *plan, call runlane.Call) error {
 	prepared, err := call.Prepare()
 	if err != nil {
@@ -71,13 +71,13 @@ func (rt *Runtime) prepare(p *plan, call runlane.Call) error {
 	p.traceCarrier = o.TraceCarrier
 	rt.warnOfEmptyKeys(p)
 	if p.node != nil {
-		p.idempotencyKey = "" // its id makes it one run, and another one would know no flow
+		p.idempotencyKey = "" // the derived run id already makes this idempotent
 	}
 	if p.parent != nil {
 		p.source.RunID = p.parent.ID
 		if p.call != "" {
 			p.source = callSource(p.parent, p.call)
-			p.idempotencyKey = "" // its id makes it one run, and another one would know no caller
+			p.idempotencyKey = "" // the derived run id already makes this idempotent
 		}
 		if p.traceCarrier == nil {
 			p.traceCarrier = p.parent.TraceCarrier
@@ -138,7 +138,7 @@ func (rt *Runtime) checkOwners(p *plan) error {
 	return nil
 }
 
-// settleRetention needs the task's own TTL, which only the prepared call knows.
+// settleRetention needs the task's TTL, which only the prepared call has.
 func (p *plan) settleRetention(taskTTL time.Duration) {
 	if p.idempotencyKey == "" {
 		return
@@ -204,7 +204,7 @@ func checkMeta(p *plan) error {
 	return nil
 }
 
-// prepareTime rounds up to whole milliseconds, to keep the promise "not before this instant".
+// prepareTime rounds up to whole milliseconds, so the run never starts early.
 func (rt *Runtime) prepareTime(p *plan) error {
 	o, now := p.options, rt.world.Now()
 	p.at = runlane.UTCMillis(now)
@@ -221,7 +221,7 @@ func (rt *Runtime) prepareTime(p *plan) error {
 	if o.Delay > 0 {
 		runAt = now.Add(o.Delay)
 	}
-	// Compared as instants, because the milliseconds of a very distant one do not fit into 64 bits.
+	// Compare as times: the milliseconds of a very distant one overflow 64 bits.
 	if runAt.Before(earliestTime) || runAt.After(latestTime) {
 		return invalidInput("use an instant from 1970 to 2286; were nanoseconds or milliseconds taken for seconds?",
 			"by Delay or RunAt the run would be due in the year %d", runAt.Year())
@@ -240,7 +240,7 @@ func override(given, computed string) string {
 	return computed
 }
 
-// creation is everything that one creating commit needs, in one allocation.
+// creation holds all parts of one creating commit, in one allocation.
 type creation struct {
 	command   lane.AppendCommand
 	events    [2]runlane.Event
@@ -248,7 +248,7 @@ type creation struct {
 	requested runlane.RunDeliveryRequested
 }
 
-// callSource is where the runs of a call come from.
+// callSource is the source of the runs of a call.
 func callSource(parent *runlane.Run, call string) runlane.Source {
 	source := runlane.Source{Type: runlane.SourceCall, RunID: parent.ID, Call: call, CreatedAt: parent.CreatedAt}
 	if parent.Source.Type == runlane.SourceCall {

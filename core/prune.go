@@ -14,17 +14,17 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// prunePages is how many pages of the list a dry run reads.
+// prunePages limits the pages that a dry run reads.
 const prunePages = 20
 
-// Prune removes runs that ended more than OlderThan ago, with their histories, oldest first and at most Limit in one
-// call. Call again with Next until it is empty. The first of these calls fixes the cutoff. Runs that still retain an
-// idempotency key are skipped unless ReleaseOwners is set. What was removed is gone: nothing lists it, and its id
-// counts as never used. The last call, unless Statuses are given, also removes the records of flows that finished
-// before; a flow whose record is there can be retried while its runs are.
+// Prune removes runs that ended more than OlderThan ago, with their histories, oldest first, at most Limit in one call.
+// Call again with Next until it is empty; the first call fixes the cutoff. Runs that still hold an idempotency key are
+// skipped unless ReleaseOwners is set. Removed runs are gone: no list has them, and their ids count as unused. Unless
+// Statuses are given, the last call also removes the records of flows that finished before the cutoff. A flow can be
+// retried while its record and its runs exist.
 //
-// A dry run counts by the list, which lags a little and begins with the newest. So one call may match a few more than
-// Limit, fewer, or none, and still have a Next. Its Skipped counts those of Matched that retain a key.
+// A dry run counts by the list, which lags a little and begins with the newest run. A call may match a few more than
+// Limit, fewer, or none, and still have a Next. Skipped then counts the matched runs that hold a key.
 //
 // Missing or impossible options are runlane.ErrValidationFailed. A storage that cannot prune is
 // runlane.ErrCapabilityUnsupported.
@@ -114,8 +114,7 @@ func (rt *Runtime) newPruning(o *PruneOptions) (*pruning, error) {
 	return p, nil
 }
 
-// nextMilli rounds up: runs end at whole milliseconds, so a run that ended before an instant ended before the next
-// millisecond.
+// nextMilli rounds up to a whole millisecond, as runs end at whole milliseconds.
 func nextMilli(at time.Time) time.Time { return runlane.UTCMillis(at.Add(time.Millisecond - 1)) }
 
 // next resumes with the same cutoff.
@@ -126,7 +125,7 @@ func (p *pruning) next(inner runlane.Cursor) runlane.Cursor {
 	return sealCursor(p.scope, fmt.Sprintf("%d %s", p.command.OlderThan.UnixMilli(), inner))
 }
 
-// flows removes the records of flows that finished before the cutoff. What another process changes meanwhile stays.
+// flows removes the records of flows that finished before the cutoff. Records that change meanwhile stay.
 func (p *pruning) flows(ctx context.Context) error {
 	if !p.rt.storage().Capabilities().SuspendsRuns {
 		return nil
@@ -153,7 +152,7 @@ func (p *pruning) flows(ctx context.Context) error {
 	}
 }
 
-// count does what a storage would count, without removing anything.
+// count counts like a storage's pruning, without removing anything.
 func (p *pruning) count(ctx context.Context) (*BulkResult, error) {
 	result := &BulkResult{}
 	filter, after := RunFilter{Statuses: p.command.Statuses}, p.command.After
@@ -200,7 +199,7 @@ func (p *pruning) retaining(ctx context.Context, ids []runlane.RunID) (n int, er
 	}
 	for _, run := range runs {
 		if run.IdempotencyKey == "" || run.Status == runlane.StatusFailed || run.Retention.WhileActive {
-			continue // retains nothing after its end
+			continue // holds no key after its end
 		}
 		owner, err := p.rt.storage().GetRunByIdempotencyKey(ctx, lane.OwnerKey{
 			Environment: p.rt.environment, TaskID: run.TaskID, Key: run.IdempotencyKey,

@@ -13,10 +13,10 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Rerun repeats a finished run, whatever its outcome, as a new run that names its source. The new run takes over queue,
-// concurrency key, singleton key, meta and payload, is due at once and has no idempotency key: its source is its
-// identity. A second call, for example because the first answer was lost, returns the run that was made already; to
-// repeat once more, rerun that one. The reason is kept in the new run's meta, as "runlane.reason".
+// Rerun repeats a finished run, with any outcome, as a new run that names its source. The new run takes over queue,
+// concurrency key, singleton key, meta and payload, and is due at once. It has no idempotency key: its source is its
+// identity. A second call, for example after a lost answer, returns the existing run; to repeat again, rerun that one.
+// The reason is kept in the new run's meta, as "runlane.reason".
 //
 // After any of these errors nothing was written:
 //
@@ -30,10 +30,10 @@ func (r *Runs) Rerun(ctx context.Context, id runlane.RunID, options *ChangeOptio
 	return repeated(r.Repeat(ctx, id, runlane.SourceRerun, options))
 }
 
-// Retry repeats a failed run as a new run that stands for it: unlike a rerun it takes over the idempotency key with
-// its retention, so that a trigger with the key returns the new run. The new run has the task's whole retry budget.
-// Everything else is as with [Runs.Rerun]. A run that did not fail is runlane.ErrValidationFailed. Where another run,
-// in Error.RunID, has the key by now, the error is runlane.ErrStorageConflict with runlane.ConflictIdempotencyKey.
+// Retry replaces a failed run by a new run. Unlike a rerun it takes over the idempotency key with its retention, so
+// that a trigger with the key returns the new run. The new run has the task's whole retry budget. Otherwise it equals
+// [Runs.Rerun]. A run that did not fail is runlane.ErrValidationFailed. If another run, in Error.RunID, has the key by
+// now, the error is runlane.ErrStorageConflict with runlane.ConflictIdempotencyKey.
 func (r *Runs) Retry(ctx context.Context, id runlane.RunID, options *ChangeOptions) (*runlane.Run, error) {
 	return repeated(r.Repeat(ctx, id, runlane.SourceManualRetry, options))
 }
@@ -45,8 +45,8 @@ func repeated(result *runlane.TriggerResult, err error) (*runlane.Run, error) {
 	return result.Run, nil
 }
 
-// Repeat is [Runs.Rerun] for runlane.SourceRerun and [Runs.Retry] for runlane.SourceManualRetry, and says whether it
-// made the run. The outcome is runlane.TriggerReturnedExisting when an earlier call made it, also when that call's
+// Repeat is [Runs.Rerun] for runlane.SourceRerun and [Runs.Retry] for runlane.SourceManualRetry, and reports whether it
+// created the run. The outcome is runlane.TriggerReturnedExisting if an earlier call created it, even if that call's
 // answer was lost. Another kind is runlane.ErrValidationFailed.
 func (r *Runs) Repeat(
 	ctx context.Context, id runlane.RunID, kind runlane.SourceType, options *ChangeOptions,
@@ -73,7 +73,7 @@ func (r *Runs) Repeat(
 	return result, nil
 }
 
-// repeat reports whether it made the run.
+// repeat reports whether it created the run.
 func (c change) repeat(
 	ctx context.Context, id runlane.RunID, kind runlane.SourceType,
 ) (run *runlane.Run, made bool, err error) {
@@ -93,7 +93,7 @@ func (c change) repeat(
 	if !errors.Is(err, runlane.ErrStorageConflict) {
 		return nil, false, err
 	}
-	// Its id is computed from its source: if it exists it was made, whoever has its keys by now.
+	// The id derives from the source: if the run exists, it was created here, whoever has its keys by now.
 	run, readErr := c.rt.get(ctx, p.id)
 	switch {
 	case isNotFound(readErr):
@@ -107,8 +107,8 @@ func (c change) repeat(
 	}
 }
 
-// createRepeat commits the new run, unless another one has the idempotency key: reading its owner costs less than a
-// commit that fails, and a storage may keep the failed source as its owner.
+// createRepeat commits the new run unless another run has the idempotency key. Reading the owner costs less than a
+// failed commit, and a storage may keep the failed source as the owner.
 func (rt *Runtime) createRepeat(ctx context.Context, p *plan) (*lane.Commit, error) {
 	if p.idempotencyKey != "" {
 		owner := lane.OwnerKey{Environment: rt.environment, TaskID: p.task.ID, Key: p.idempotencyKey}
@@ -134,7 +134,7 @@ func keyTaken(holder runlane.RunID, cause error) error {
 	return e
 }
 
-// planRepeat is the trigger of the new run, checked.
+// planRepeat plans and validates the new run.
 func (c change) planRepeat(source *runlane.Run, kind runlane.SourceType) (*plan, error) {
 	if err := firstError(checkRepeatable(source, kind), source.PayloadError()); err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func checkRepeatable(source *runlane.Run, kind runlane.SourceType) error {
 	}
 }
 
-// repeatMeta copies the source's meta, with the reason of this repetition in place of an earlier one.
+// repeatMeta copies the source's meta and sets this call's reason.
 func (c change) repeatMeta(source map[string]string) map[string]string {
 	meta := maps.Clone(source)
 	delete(meta, metaReason)
@@ -209,8 +209,8 @@ func (c change) repeatMeta(source map[string]string) map[string]string {
 	return meta
 }
 
-// repeatID is the same for every process that repeats the run, so that a second call is harmless. The creation of the
-// run is in it: an id that is used again names another run.
+// repeatID is the same in every process, so a second call is harmless. It includes the source's creation time: a reused
+// id names another run.
 func repeatID(source *runlane.Run, kind runlane.SourceType) runlane.RunID {
 	sum := sha256.Sum256(fmt.Appendf(
 		nil, "%s\x00%s\x00%s\x00%d", source.Environment.Name(), kind, source.ID, source.CreatedAt.UnixMilli(),

@@ -12,20 +12,20 @@ import (
 )
 
 var (
-	// waitingStatuses are those of runs that wait for a time.
+	// waitingStatuses are the statuses of runs that wait for a time.
 	waitingStatuses = slices.DeleteFunc(runlane.Statuses(), func(s runlane.Status) bool { return !s.Waiting() })
-	// resumable are those of runs that can be resumed: a delayed run of a bounded queue is queued.
+	// resumable are the statuses that Resume accepts: a delayed run of a bounded queue is queued.
 	resumable = append(slices.Clone(waitingStatuses), runlane.StatusQueued)
 )
 
-// Resume makes a waiting run due now: what is left of its delay, its backoff, its release or its sleep is skipped. The
-// reason is kept with the event. Counters and the last failure stay, and so does the run's retry budget. The returned run is as
-// the call left it: queued, or, of a bounded queue, in its status and due, until it has a slot. A wakeup that is
-// refused does not fail the call: the outbox keeps it. Errors:
+// Resume makes a waiting run due now: it skips the rest of the delay, backoff, release or sleep. The reason is kept
+// with the event. Counters, the last failure and the retry budget stay. The returned run is queued, or, in a bounded
+// queue, due in its old status until it has a slot. A refused wakeup does not fail the call: the outbox keeps it.
+// Errors:
 //
-//   - runlane.ErrValidationFailed: the run does not wait for a time, or the options are wrong (then nothing was read).
-//     A queued run that is due has its delivery, or waits for a slot; when the delivery was given up,
-//     [DeadLetters.Requeue] asks for another.
+//   - runlane.ErrValidationFailed: the run does not wait for a time, or the options are wrong (then it read no run). A
+//     due queued run has its delivery, or waits for a slot; after a dead letter, [DeadLetters.Requeue] requests
+//     another.
 //   - runlane.ErrRunNotFound: there is no such run.
 //   - runlane.ErrStorageConflict: the run changed during each try; call again.
 func (r *Runs) Resume(ctx context.Context, id runlane.RunID, options *ChangeOptions) (*runlane.Run, error) {
@@ -40,11 +40,10 @@ func (r *Runs) Resume(ctx context.Context, id runlane.RunID, options *ChangeOpti
 	return c.resume(ctx, id)
 }
 
-// ResumeAll resumes all waiting runs that match, each as [Runs.Resume] does, at most Cap in one call. Runs that went on
-// meanwhile are skipped, and none that waits again is resumed again, also by a call that goes on from Next. Without
-// Statuses these are scheduled, retrying and released runs. A delayed run of a bounded queue is queued, and has to be
-// meant by that status; those that are due are skipped. A filter that names another status is
-// runlane.ErrValidationFailed. Otherwise it behaves as [Runs.CancelAll] does.
+// ResumeAll resumes all matching runs as [Runs.Resume] does, at most Cap in one call. It skips runs that went on
+// meanwhile, and resumes no run twice, even if it waits again and the call continues from Next. Without Statuses it
+// matches scheduled, retrying and released runs. Delayed runs of a bounded queue need the status queued; due ones are
+// skipped. Another status is runlane.ErrValidationFailed. Otherwise it behaves like [Runs.CancelAll].
 func (r *Runs) ResumeAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
 	return r.rt.bulk(ctx, &bulkCall{
 		name:      "resume",
@@ -59,7 +58,7 @@ func (r *Runs) ResumeAll(ctx context.Context, options *BulkOptions) (*BulkResult
 	})
 }
 
-// resume commits run.resumed, with a delivery where no slot is needed first.
+// resume commits run.resumed, with a delivery request if the run needs no slot.
 func (c change) resume(ctx context.Context, id runlane.RunID) (*runlane.Run, error) {
 	for range changeRounds {
 		run, err := c.rt.get(ctx, id)
@@ -102,9 +101,9 @@ func (c change) resume(ctx context.Context, id runlane.RunID) (*runlane.Run, err
 	return nil, changedTooOften(id)
 }
 
-// endSleeps lets the sleep for which a run waits be over, the one that ends first: its handler would only sleep on. What
-// would end the wait before it, such as a time limit, keeps its moment. The record is written before the run goes on,
-// which is the later of the two that an interrupted call can leave out.
+// endSleeps ends the sleep that the run waits for, the first one to end: otherwise its handler would go on sleeping.
+// Other limits of the wait stay. It writes the record before the run goes on, since an interrupted call may lose the
+// later one.
 func (rt *Runtime) endSleeps(ctx context.Context, run *runlane.Run, at time.Time) error {
 	if !run.Waiting.Has(runlane.WaitingTime) || !at.Before(run.Waiting.Until) {
 		return nil
@@ -117,7 +116,7 @@ func (rt *Runtime) endSleeps(ctx context.Context, run *runlane.Run, at time.Time
 	for i := range records {
 		r, until := &records[i], &untils[i]
 		if r.Kind != runlane.StepKindSleep || r.Fault != "" || json.Unmarshal(r.Result, until) != nil ||
-			until.Before(run.Waiting.Until) { // of no call that the run waits for
+			until.Before(run.Waiting.Until) { // not of a call that the run waits for
 			*until = time.Time{}
 		} else if first.IsZero() || until.Before(first) {
 			first = *until
@@ -145,15 +144,15 @@ func (rt *Runtime) endSleeps(ctx context.Context, run *runlane.Run, at time.Time
 	return nil
 }
 
-// resumed follows a commit that has ended a run's wait.
+// resumed follows a commit that ended a run's wait.
 func (rt *Runtime) resumed(ctx context.Context, commit *lane.Commit) {
 	if result := rt.publishCommitted(ctx, commit.Outbox); result.Err != nil {
 		rt.logRun(ctx, commit.Run, "wakeup was not published; the outbox keeps it", result.Err)
 	}
-	rt.handOver(ctx, commit.Run) // of a bounded queue: it waits for a slot, and one may be free
+	rt.handOver(ctx, commit.Run) // in a bounded queue the run waits for a slot
 }
 
-// resumeWaiting lets a run that waits for something else than a time go on.
+// resumeWaiting resumes a run that does not wait for a time.
 func (rt *Runtime) resumeWaiting(ctx context.Context, run *runlane.Run, body *runlane.RunResumed) error {
 	command, err := rt.resumption(run, rt.now(), runlane.SystemActor, body)
 	if err != nil {
@@ -166,7 +165,7 @@ func (rt *Runtime) resumeWaiting(ctx context.Context, run *runlane.Run, body *ru
 	return err
 }
 
-// resumption is the command that ends a run's wait, with a delivery where no slot is needed first.
+// resumption is the command that ends a run's wait, with a delivery request if the run needs no slot.
 func (rt *Runtime) resumption(
 	run *runlane.Run, at time.Time, actor runlane.Actor, body *runlane.RunResumed,
 ) (*lane.AppendCommand, error) {

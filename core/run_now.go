@@ -7,15 +7,15 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// RunNow makes a run and executes one attempt of it here: run.created, run.lease_claimed and run.started are one
-// commit, and no wakeup is sent. It returns after that attempt, whatever its outcome: a handler that fails is no error
-// here, read Run.Status and Run.Failure. A run that is to be retried or was released goes on like any other.
+// RunNow creates a run and executes one attempt of it here: run.created, run.lease_claimed and run.started are one
+// commit, and no wakeup is sent. It returns after that attempt, with any outcome: a failed handler is no error here,
+// read Run.Status and Run.Failure. A run to be retried or released goes on like any other.
 //
-// The task needs a handler here that accepts the payload (runlane.ErrTaskNotFound). A duplicate idempotency key executes nothing and returns the
-// existing run. When a bounded queue has no free slot, the error is runlane.ConflictQueueCapacity and nothing was
-// written. In an ordered queue, where it would not wait for its turn, it is runlane.ErrConfigurationInvalid
-// ([ErrOrdered]). Options that delay the run (Delay, RunAt, Deferred) are runlane.ErrValidationFailed. When ctx ends,
-// the attempt ends as on a shutdown and is released.
+// The task needs a handler here that accepts the payload (runlane.ErrTaskNotFound). A duplicate idempotency key
+// executes no attempt and returns the existing run. Without a free slot in a bounded queue the error is
+// runlane.ConflictQueueCapacity, and no run was written. An ordered queue is runlane.ErrConfigurationInvalid
+// ([ErrOrdered]), because the run would not wait for its turn. Options that delay the run (Delay, RunAt, Deferred) are
+// runlane.ErrValidationFailed. When ctx ends, the attempt is released as on a shutdown.
 func (rt *Runtime) RunNow(
 	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions,
 ) (*runlane.TriggerResult, error) {

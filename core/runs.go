@@ -7,15 +7,15 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Runs is the operator's view of runs. Stateless: get one with [Runtime.Runs] when you need it.
+// Runs lets operators read and change runs. It is stateless; get it from [Runtime.Runs].
 type Runs struct{ rt *Runtime }
 
-// Runs returns the view.
+// Runs returns the operator's view of runs.
 func (rt *Runtime) Runs() *Runs { return &Runs{rt: rt} }
 
-// Wait returns the run once it is terminal: at once where this runtime ends it. Since others may, it also reads the
-// storage repeatedly, with growing pauses. A run that does not exist is runlane.ErrRunNotFound. When ctx ends first, the error is runlane.ErrOperationCancelled with ctx's own error
-// in its chain.
+// Wait returns the run once it is terminal: at once if this runtime ends it. As others may end it, Wait also polls the
+// storage with growing pauses. A missing run is runlane.ErrRunNotFound. If ctx ends first, the error is
+// runlane.ErrOperationCancelled with ctx's error in its chain.
 func (rt *Runtime) Wait(ctx context.Context, id runlane.RunID) (*runlane.Run, error) {
 	if err := rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (rt *Runtime) Wait(ctx context.Context, id runlane.RunID) (*runlane.Run, er
 	}
 }
 
-// Get returns one run exactly as it is now. A run that does not exist is runlane.ErrRunNotFound.
+// Get returns the run exactly as it is now. A missing run is runlane.ErrRunNotFound.
 func (r *Runs) Get(ctx context.Context, id runlane.RunID) (*runlane.Run, error) {
 	if err := r.rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -52,8 +52,8 @@ func (rt *Runtime) get(ctx context.Context, id runlane.RunID) (*runlane.Run, err
 	return rt.storage().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
 }
 
-// FindActive returns the active run that holds a singleton key. It reads the key's owner, so it cannot lag, as lists
-// do. When there is none, also once the holder has ended, the error is runlane.ErrRunNotFound.
+// FindActive returns the active run that holds a singleton key. It reads the key's owner, so unlike lists it cannot
+// lag. Without one, also once the holder has ended, the error is runlane.ErrRunNotFound.
 func (r *Runs) FindActive(ctx context.Context, task runlane.TaskID, singletonKey string) (*runlane.Run, error) {
 	key, leave, err := r.rt.ownerKey(task, "singleton key", singletonKey)
 	if err != nil {
@@ -66,8 +66,8 @@ func (r *Runs) FindActive(ctx context.Context, task runlane.TaskID, singletonKey
 	return r.rt.storage().GetRunBySingletonKey(ctx, key)
 }
 
-// FindCurrent returns the run that owns an idempotency key: an active one, or a finished one that still retains it. It
-// reads the key's owner, so it cannot lag. When there is none, the error is runlane.ErrRunNotFound.
+// FindCurrent returns the run that owns an idempotency key: an active run, or a finished one that still holds it. It
+// reads the key's owner, so it cannot lag. Without one the error is runlane.ErrRunNotFound.
 func (r *Runs) FindCurrent(ctx context.Context, task runlane.TaskID, idempotencyKey string) (*runlane.Run, error) {
 	key, leave, err := r.rt.ownerKey(task, "idempotency key", idempotencyKey)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// List returns a page of runs: active ones by the time of their next need for attention, then finished ones, newest
-// first. A page may be short or empty and still have a Next. Lists lag a little behind [Runs.Get], which is exact. A
-// run that did not change meanwhile is neither repeated nor missed by the pages. Impossible options are
-// runlane.ErrValidationFailed. A lane that does not show runs to operators is runlane.ErrCapabilityUnsupported.
+// List returns a page of runs: active ones by their next need for attention, then finished ones, newest first. A page
+// may be short or empty and still have a Next. Lists lag a little behind [Runs.Get]. The pages neither repeat nor miss
+// a run that did not change meanwhile. Impossible options are runlane.ErrValidationFailed. A lane that does not show
+// runs to operators is runlane.ErrCapabilityUnsupported.
 func (r *Runs) List(ctx context.Context, options *ListOptions) (*runlane.Page[runlane.RunSummary], error) {
 	if err := r.rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (rt *Runtime) listRuns(
 	})
 }
 
-// All walks the pages of [Runs.List], Limit runs at a time. An error is the last thing it yields.
+// All walks the pages of [Runs.List], Limit runs at a time. It stops at the first error.
 func (r *Runs) All(ctx context.Context, options *ListOptions) iter.Seq2[runlane.RunSummary, error] {
 	o := ListOptions{}
 	if options != nil {

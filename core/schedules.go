@@ -11,28 +11,26 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Schedules is the operator's view of schedules. Stateless: get one with [Runtime.Schedules] when you need it.
+// Schedules lets operators read and change schedules. It is stateless; get it from [Runtime.Schedules].
 type Schedules struct{ rt *Runtime }
 
-// Schedules returns the view.
+// Schedules returns the operator's view of schedules.
 func (rt *Runtime) Schedules() *Schedules { return &Schedules{rt: rt} }
 
-// ScheduleState is what is known of a schedule: its record, and what follows from this runtime's definition.
+// ScheduleState is a schedule's record with facts from this runtime's definition.
 type ScheduleState struct {
 	runlane.ScheduleRecord
-	// Known is false when this runtime has no definition of the schedule: another program makes its runs, or none does
-	// any more.
+	// Known is false if this runtime has no definition of the schedule: another program creates its runs, or none does.
 	Known bool `json:"known"`
-	// Next is when it fires next. Zero when it never fires again, or when that is not known here. A paused schedule
-	// does not fire.
+	// Next is the next fire time. Zero if there is none or it is unknown here. A paused schedule does not fire.
 	Next time.Time `json:"next,omitzero"`
-	// Doubted are marks of the record, by their names in JSON, that lie further ahead of this process's clock than
-	// clocks differ: a process with a wrong clock set them. They do not count.
+	// Doubted are the record's marks, by their JSON names, that are further ahead of this process's clock than clocks
+	// differ: a process with a wrong clock set them. They are ignored.
 	Doubted []string `json:"-"`
 }
 
-// List walks all schedules that have a record, and those of this runtime that no tick has registered yet, by id. An
-// error is the last thing it yields.
+// List walks all schedules with a record and the unregistered schedules of this runtime, by id. It stops at the first
+// error.
 func (s *Schedules) List(ctx context.Context) iter.Seq2[ScheduleState, error] {
 	return func(yield func(ScheduleState, error) bool) {
 		if err := s.rt.gate.enterLate(); err != nil {
@@ -65,8 +63,8 @@ func (s *Schedules) Get(ctx context.Context, id runlane.ScheduleID) (*ScheduleSt
 	return (*ScheduleState)(&state), nil
 }
 
-// Occurrences walks the recorded occurrences of a schedule, newest first; skippedOnly leaves out those that made runs.
-// They are kept 40 days. An error is the last thing it yields.
+// Occurrences walks the recorded occurrences of a schedule, newest first; skippedOnly omits the ones that created runs.
+// They are kept 40 days. It stops at the first error.
 func (s *Schedules) Occurrences(
 	ctx context.Context, id runlane.ScheduleID, skippedOnly bool,
 ) iter.Seq2[runlane.Occurrence, error] {
@@ -92,24 +90,24 @@ func (s *Schedules) Occurrences(
 	}
 }
 
-// Preview computes the next n fire times of a schedule that this runtime has, from now on, or fewer when it stops
-// firing. n is 1 to 1,000.
+// Preview computes the next n fire times, 1 to 1,000, of a schedule of this runtime. It returns fewer if the schedule
+// stops firing.
 func (s *Schedules) Preview(id runlane.ScheduleID, n int) ([]time.Time, error) {
 	return s.rt.schedules.Preview(id, n)
 }
 
 // Pause stops a schedule from firing, in every process, from the next tick on, and keeps the reason. Pausing twice
-// keeps the newer reason. The call registers a schedule that no tick has registered yet.
+// keeps the newer reason. An unregistered schedule is registered.
 func (s *Schedules) Pause(ctx context.Context, id runlane.ScheduleID, options *ChangeOptions) error {
 	return s.change(ctx, id, options, func(r *runlane.ScheduleRecord, reason string) {
 		r.Paused, r.PauseReason = true, reason
 	})
 }
 
-// Resume lets a paused schedule fire again. What became due while it was paused, or shortly before without a tick that
-// came to it, is recorded as one skip, with reason runlane.SkippedPaused, and never fires. It needs the schedule's
-// definition: without it the times that passed are not known (runlane.ErrScheduleNotFound). Resuming a schedule that is
-// not paused changes nothing.
+// Resume lets a paused schedule fire again. Occurrences that became due during the pause, or shortly before it without
+// a tick, are recorded as one skip with reason runlane.SkippedPaused, and never fire. It needs the schedule's
+// definition to know these times (runlane.ErrScheduleNotFound). Resuming a schedule that is not paused changes no
+// record.
 func (s *Schedules) Resume(ctx context.Context, id runlane.ScheduleID, options *ChangeOptions) error {
 	if err := s.rt.gate.enterLate(); err != nil {
 		return err
@@ -121,14 +119,14 @@ func (s *Schedules) Resume(ctx context.Context, id runlane.ScheduleID, options *
 	return s.rt.schedules.Resume(ctx, id)
 }
 
-// TriggerNow makes a run of the schedule at once, whatever its times, its pause and its overlap policy say. The run
-// names the schedule as its source, and the time of this call as its fire time. The reason is kept in its meta, as
+// TriggerNow creates a run of the schedule now, regardless of its times, pause and overlap policy. The run has the
+// schedule as its source, and the time of this call as its fire time. The reason is kept in its meta, as
 // "runlane.reason". It needs the schedule's definition (runlane.ErrScheduleNotFound). A held singleton key is
 // runlane.ConflictSingletonKey.
 //
-// When the schedule's overlap policy is not runlane.OverlapAllow, the run is first noted in the schedule's record, so
-// that the next occurrence sees it. If that record keeps changing meanwhile, the error is
-// runlane.ConflictScheduleOccurrence and no run is made.
+// Unless the overlap policy is runlane.OverlapAllow, the run is first noted in the schedule's record, where the next
+// occurrence sees it. If that record keeps changing, the error is runlane.ConflictScheduleOccurrence and no run is
+// created.
 func (s *Schedules) TriggerNow(
 	ctx context.Context, id runlane.ScheduleID, options *ChangeOptions,
 ) (*runlane.Run, error) {
@@ -147,7 +145,7 @@ func (s *Schedules) TriggerNow(
 	})
 }
 
-// change writes a record with an operator's change, over whatever other processes write meanwhile.
+// change writes a record with an operator's change, and repeats it if other processes write meanwhile.
 func (s *Schedules) change(
 	ctx context.Context,
 	id runlane.ScheduleID,
@@ -165,7 +163,7 @@ func (s *Schedules) change(
 	return s.rt.schedules.Change(ctx, id, func(r *runlane.ScheduleRecord) { apply(r, reason) })
 }
 
-// scheduleHost is what schedules need of the runtime.
+// scheduleHost gives package schedule access to the runtime.
 type scheduleHost struct{ rt *Runtime }
 
 // Now implements schedule.Host.
@@ -174,7 +172,7 @@ func (h scheduleHost) Now() time.Time { return h.rt.now() }
 // Storage implements schedule.Host.
 func (h scheduleHost) Storage() lane.Storage { return h.rt.storage() }
 
-// Create implements schedule.Host. A run of a schedule has no idempotency key: the occurrence is its identity.
+// Create implements schedule.Host. A schedule's run has no idempotency key: the occurrence is its identity.
 func (h scheduleHost) Create(
 	ctx context.Context, d *schedule.Definition, run *schedule.Run,
 ) (*runlane.Run, func(context.Context), error) {
@@ -214,8 +212,8 @@ func (h scheduleHost) Cancel(ctx context.Context, id runlane.RunID, actor runlan
 	return err
 }
 
-// checkScheduledPayloads refuses payloads that the storage cannot hold: each fire would fail. What the codec cannot
-// encode now is judged as it is.
+// checkScheduledPayloads refuses payloads that the storage cannot hold: each fire would fail. If the codec cannot
+// encode one now, the plain payload is checked.
 func (rt *Runtime) checkScheduledPayloads(ctx context.Context) error {
 	for _, s := range rt.schedules.All() {
 		stored := s.Prepared.Payload

@@ -16,15 +16,15 @@ import (
 var _ runlane.Signaler = (*Runtime)(nil)
 
 const (
-	// signalRounds is how often a signal that met another one reads again.
+	// signalRounds limits the tries of a signal that conflicts with other signals.
 	signalRounds = 10
 	// signalBackoff is the pause before the second round; it doubles.
 	signalBackoff = 2 * time.Millisecond
 )
 
-// Signal sends a signal to a run, see runlane.Signaler for its errors. When it returns nil the signal is durable, and a
-// run that waits for it is due: its wakeup was published, or the outbox keeps it. The tick needs not be waited for.
-// A lane whose storage keeps no signals is runlane.ErrCapabilityUnsupported.
+// Signal sends a signal to a run, see runlane.Signaler for its errors. When it returns nil the signal is durable and a
+// run that waits for it is due, without a tick: its wakeup was published, or the outbox keeps it. A lane that keeps no
+// signals is runlane.ErrCapabilityUnsupported.
 func (rt *Runtime) Signal(
 	ctx context.Context, id runlane.RunID, value runlane.SignalValue, options *runlane.SignalOptions,
 ) error {
@@ -44,12 +44,12 @@ type sending struct {
 	rt       *Runtime
 	key      lane.RunKey
 	name, id string
-	given    bool            // the id is the caller's: it may be there already
-	created  time.Time       // of the run that is meant; zero for any of the id
-	source   *runlane.Source // of the run that is meant; nil for any
+	given    bool            // the caller chose the id: the signal may exist
+	created  time.Time       // of the addressed run; zero for any with the id
+	source   *runlane.Source // of the addressed run; nil for any
 	body     []byte
 	actor    runlane.Actor
-	answer   bool                   // by a token
+	answer   bool                   // sent by a token
 	fresh    bool                   // the id is new: no other call sends it
 	receipt  *runlane.SignalReceipt // nil for none
 }
@@ -92,7 +92,7 @@ func (rt *Runtime) newSignal(
 	return s, err
 }
 
-// suspends refuses what a storage without mail and records cannot do.
+// suspends refuses storages without mail and records.
 func (rt *Runtime) suspends() error {
 	if rt.lane.Capabilities().Storage.SuspendsRuns {
 		return nil
@@ -115,7 +115,7 @@ func checkSignalID(id string) error {
 	return nil
 }
 
-// send puts the signal, reading again where it met another one.
+// send puts the signal, and tries again on a conflict.
 func (s *sending) send(ctx context.Context) error {
 	wait := signalBackoff
 	for range signalRounds {
@@ -138,7 +138,7 @@ func (s *sending) send(ctx context.Context) error {
 	}
 }
 
-// round reads the run's mail and puts the signal on what was read. done is false where something came between.
+// round reads the run's mail and puts the signal at that state. done is false if the state changed meanwhile.
 func (s *sending) round(ctx context.Context) (done bool, err error) {
 	q := &lane.MailQuery{RunKey: s.key}
 	if s.given {
@@ -189,7 +189,7 @@ func (s *sending) round(ctx context.Context) (done bool, err error) {
 	case isConflict(err, runlane.ConflictWait), isConflict(err, runlane.ConflictEventSequence):
 		return false, nil
 	case isConflict(err, runlane.ConflictSignal):
-		s.given = true // it is there by now: the next round compares it
+		s.given = true // the signal exists: the next round compares it
 		return false, nil
 	case err != nil:
 		return false, err
@@ -199,7 +199,7 @@ func (s *sending) round(ctx context.Context) (done bool, err error) {
 	if result := s.rt.publishCommitted(ctx, commit.Outbox); result.Err != nil {
 		s.rt.logRun(ctx, commit.Run, "wakeup was not published; the outbox keeps it", result.Err)
 	}
-	s.rt.handOver(ctx, commit.Run) // of a bounded queue: it waits for a slot, and one may be free
+	s.rt.handOver(ctx, commit.Run) // in a bounded queue the run waits for a slot
 	return true, nil
 }
 
@@ -210,9 +210,8 @@ func (s *sending) note(existing bool) {
 	}
 }
 
-// judge compares the signal with one of its id that is there, and refuses what can never be put, or does not fit the
-// schema that the run's wait has for it. Who may not learn
-// bodies is told of one that is there whatever its body is.
+// judge compares the signal with an existing one of its id. It refuses signals that can never be put, or do not fit the
+// schema of the run's wait. Callers that may not read bodies get the existing signal without a comparison.
 func (s *sending) judge(ctx context.Context, mail *lane.Mail) (existing bool, err error) {
 	run := mail.Run
 	switch {
@@ -240,8 +239,8 @@ func (s *sending) judge(ctx context.Context, mail *lane.Mail) (existing bool, er
 	return false, err
 }
 
-// room refuses a signal to a run that has as many as are kept, unless something waits for it: an answer by a token, of
-// which there is one for each name, or the first signal of a name that the run waits for.
+// room refuses a signal to a run that has the maximum, unless the run waits for it: an answer by a token, one per name,
+// or the first signal of a name that the run waits for.
 func (s *sending) room(ctx context.Context, mail *lane.Mail, satisfied bool) error {
 	if mail.Count < runlane.MaxRunSignals || s.answer {
 		return nil
@@ -265,7 +264,7 @@ func (s *sending) room(ctx context.Context, mail *lane.Mail, satisfied bool) err
 	}
 }
 
-// ended is runlane.ErrRunEnded, and runlane.ErrValidationFailed behind it.
+// ended is runlane.ErrRunEnded, caused by runlane.ErrValidationFailed.
 func ended(run *runlane.Run, message string) error {
 	return &runlane.Error{
 		Code:    runlane.ErrRunEnded,
@@ -276,8 +275,8 @@ func ended(run *runlane.Run, message string) error {
 	}
 }
 
-// satisfies reports a wait that the signal ends. Of a wait for all, the other signals are read now: one that comes
-// after the count was read makes the write fail.
+// satisfies reports whether the signal ends the wait. For a wait for all it reads the other signals now; one that comes
+// after the count was read fails the write.
 func (s *sending) satisfies(ctx context.Context, w *runlane.Waiting) (bool, error) {
 	switch {
 	case w.Has(runlane.WaitingAnything):
@@ -303,7 +302,7 @@ func (s *sending) satisfies(ctx context.Context, w *runlane.Waiting) (bool, erro
 	return len(mail.Signals) == len(q.Names), nil
 }
 
-// resumption ends the run's wait, with a delivery where no slot is needed first.
+// resumption ends the run's wait, with a delivery request if the run needs no slot.
 func (s *sending) resumption(run *runlane.Run, at time.Time) (*lane.AppendCommand, error) {
 	by := runlane.WaitingSignal
 	if run.Waiting.Has(runlane.WaitingInput) {
@@ -319,7 +318,7 @@ func (x *execution) Signal(
 	return x.rt.Signal(ctx, id, value, x.asWorker(options))
 }
 
-// asWorker are options of a signal whose sender, unless one is given, is the worker.
+// asWorker copies the options. Without an actor the worker is the sender.
 func (x *execution) asWorker(options *runlane.SignalOptions) *runlane.SignalOptions {
 	given := runlane.SignalOptions{}
 	if options != nil {

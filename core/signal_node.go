@@ -9,8 +9,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// SignalNode sends a signal to the latest run of a flow's node, see runlane.Signaler. A retry of the flow that comes
-// between the look and the sending is followed.
+// SignalNode sends a signal to the latest run of a flow's node, see runlane.Signaler. If the flow is retried meanwhile,
+// the signal goes to the new run.
 func (rt *Runtime) SignalNode(
 	ctx context.Context, node runlane.Node, value runlane.SignalValue, options *runlane.SignalOptions,
 ) error {
@@ -21,7 +21,7 @@ func (rt *Runtime) SignalNode(
 	return rt.signalNode(ctx, node, time.Time{}, value, options)
 }
 
-// signalNode sends to a node of the flow that was created at a time, zero for any.
+// signalNode sends to a node of the flow created at created, zero for any.
 func (rt *Runtime) signalNode(
 	ctx context.Context,
 	node runlane.Node,
@@ -29,7 +29,7 @@ func (rt *Runtime) signalNode(
 	value runlane.SignalValue,
 	options *runlane.SignalOptions,
 ) error {
-	s, err := rt.newSignal("node", value, options) // its run is still to be found
+	s, err := rt.newSignal("node", value, options) // its run is found below
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (rt *Runtime) signalNode(
 		}
 		before := s.key.RunID
 		if s.key.RunID, s.source = id, &source; s.key.RunID == before {
-			return refused // the run is the latest still
+			return refused // still the latest run
 		}
 		err = s.send(ctx)
 		if !errors.Is(err, runlane.ErrRunEnded) && !errors.Is(err, runlane.ErrRunNotFound) {

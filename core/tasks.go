@@ -12,35 +12,32 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Tasks is the view of the tasks of an environment, of this program and of others. Stateless: get one with
-// [Runtime.Tasks] when you need it.
+// Tasks lists the tasks of an environment, of this program and of others. It is stateless; get it from [Runtime.Tasks].
 type Tasks struct{ rt *Runtime }
 
-// Tasks returns the view.
+// Tasks returns the view of the environment's tasks.
 func (rt *Runtime) Tasks() *Tasks { return &Tasks{rt: rt} }
 
-// TaskState is what is known of a task.
+// TaskState is a task of this program or of the catalog.
 type TaskState struct {
-	// TaskRecord is the task's definition: this runtime's own where it has one. SeenAt is when a tick of any program
-	// stored the definition that is in the catalog, zero when none has. While a program that has the task ticks, it is
-	// never more than a day ago.
+	// TaskRecord is the task's definition, this runtime's own if it has one. SeenAt is when a tick of any program last
+	// stored the definition, zero for never. It is at most a day ago while a program with the task ticks.
 	lane.TaskRecord
-	// Known says that this runtime has the task.
+	// Known reports whether this runtime has the task.
 	Known bool
-	// Schema is the ClientTask's of this runtime: what payloads of the task are. nil means that none is known.
+	// Schema is the payload schema of this runtime's ClientTask. nil means unknown.
 	Schema json.RawMessage
 }
 
-// Definition is for programs without the task, which trigger it with runlane.NewRawCall. That makes the same run as the
-// task's own program does, but keys that the task computes (Keys) have to be given. It has no backoff, which only the
-// task's own program uses.
+// Definition is for programs without the task: with runlane.NewRawCall they create the same run, but must pass the
+// computed keys (Keys). It has no backoff, which only the task's own program uses.
 func (t TaskState) Definition() *runlane.Definition {
 	return t.TaskRecord.Definition()
 }
 
-// List returns the tasks of this runtime and those in the environment's catalog, by id. The ticks of a program store
-// its tasks there. A task that no program has any more stays, and SeenAt shows it. Where the storage keeps no catalog,
-// only the runtime's own tasks are listed.
+// List returns the tasks of this runtime and of the environment's catalog, by id. Each program's ticks store its tasks
+// there. A task without any program stays; SeenAt shows it. Without a catalog in the storage, only the runtime's own
+// tasks are listed.
 func (t *Tasks) List(ctx context.Context) ([]TaskState, error) {
 	if err := t.rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -67,11 +64,11 @@ func (t *Tasks) List(ctx context.Context) ([]TaskState, error) {
 	return slices.SortedFunc(maps.Values(states), func(a, b TaskState) int { return cmp.Compare(a.ID, b.ID) }), nil
 }
 
-// gone is how long a definition must not have been stored to count as one that no program has any more.
+// gone is the age of a definition that probably belongs to no program any more.
 const gone = 2 * 2 * catalogEvery
 
-// Gone reports whether no program with the task has ticked for two days, so that there is probably none any more. A
-// task that no tick has stored yet, and a task of this runtime, are not gone.
+// Gone reports whether no program with the task has ticked for two days, so that probably none has it. Tasks of this
+// runtime and tasks that no tick has stored yet are not gone.
 func (t TaskState) Gone(now time.Time) bool {
 	return !t.Known && !t.SeenAt.IsZero() && now.Sub(t.SeenAt) > gone
 }

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// tellRounds is how often a teller that met those of other processes reads again: for some three seconds.
+	// tellRounds limits the tries on conflicts with other processes: some three seconds.
 	tellRounds = 60
 	// tellBackoff is the pause before the second round; it doubles, up to tellPause.
 	tellBackoff = 2 * time.Millisecond
 	tellPause   = 50 * time.Millisecond
 )
 
-// committed tells what the end of a run has left to be told. What fails is left to the tick.
+// committed notifies the runs that depend on an ended run. After a failure the tick does it.
 func (rt *Runtime) committed(ctx context.Context, commit *lane.Commit, run *runlane.Run) {
 	if commit == nil || !commit.Untold {
 		return
@@ -30,9 +30,8 @@ func (rt *Runtime) committed(ctx context.Context, commit *lane.Commit, run *runl
 	}
 }
 
-// tell tells the end of a run to those of its flow that go after it, its cancellation to the runs that it has called,
-// and then its end to the run that called it. It may be told by any number of processes, and is counted once. done is
-// false where another one told it.
+// tell notifies the runs that depend on an ended run: the next runs of its flow, its children if it was cancelled, and
+// then its caller. Any number of processes may do so; the end counts once. done is false if another process did it.
 func (rt *Runtime) tell(ctx context.Context, run *runlane.Run) (done bool, err error) {
 	wait := tellBackoff
 	for round := range tellRounds {
@@ -68,7 +67,7 @@ func (rt *Runtime) tell(ctx context.Context, run *runlane.Run) (done bool, err e
 	return false, err
 }
 
-// tellCaller counts the end in its caller's call. Those of one process take turns: they would only meet each other.
+// tellCaller counts the end in the caller's call. Calls of one process take turns to avoid conflicts.
 func (rt *Runtime) tellCaller(ctx context.Context, run *runlane.Run) (*lane.Commit, error) {
 	if source := run.Source; source.Type == runlane.SourceCall {
 		end := rt.tellers.begin(ctx, source.RunID, source.Call)
@@ -84,7 +83,7 @@ func (rt *Runtime) tellCaller(ctx context.Context, run *runlane.Run) (*lane.Comm
 	return rt.storage().TellEnd(ctx, c)
 }
 
-// turns lets one at a time do something with a call. Safe for concurrent use.
+// turns admits one goroutine per call. Safe for concurrent use.
 type turns struct {
 	mu   sync.Mutex
 	held map[turn]chan struct{} // closed when the turn ends
@@ -95,7 +94,7 @@ type turn struct {
 	call   string
 }
 
-// begin waits for the turn; nil when the context ends before.
+// begin waits for the turn. It returns nil if the context ends first.
 func (t *turns) begin(ctx context.Context, caller runlane.RunID, call string) (end func()) {
 	key := turn{caller, call}
 	for {
@@ -125,8 +124,8 @@ func (t *turns) begin(ctx context.Context, caller runlane.RunID, call string) (e
 	}
 }
 
-// telling is the command that tells the end of a run, by what its caller is now. A caller that has ended, is gone or is
-// another run of that id counts nothing.
+// telling is the command that notifies the caller in its current state. A caller that has ended, is missing, or is
+// another run of that id counts no end.
 func (rt *Runtime) telling(ctx context.Context, run *runlane.Run) (*lane.TellCommand, error) {
 	c := &lane.TellCommand{
 		RunKey:    lane.RunKey{Environment: rt.environment, RunID: run.ID},
@@ -169,7 +168,7 @@ func (rt *Runtime) telling(ctx context.Context, run *runlane.Run) (*lane.TellCom
 	return c, err
 }
 
-// waitsForCall reports a wait that the last end of a call ends.
+// waitsForCall reports whether the last end of the call ends the wait.
 func waitsForCall(w *runlane.Waiting, name string) bool {
 	return w.Has(runlane.WaitingAnything) || w.Has(runlane.WaitingChildren) && slices.Contains(w.Names, name)
 }

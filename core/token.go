@@ -16,27 +16,27 @@ import (
 )
 
 const (
-	// maxTokenBytes bounds a token before it is looked at: one of the longest ids and names has less.
+	// maxTokenBytes limits a token before it is parsed: the longest ids and names need less.
 	maxTokenBytes = 4 << 10
-	// tokenMark begins every token, and what is signed: a token is never taken for anything else that a key signs.
+	// tokenMark begins every token and is signed with it: a token cannot be mistaken for other data signed by a key.
 	tokenMark = "rlt1."
 )
 
-// tokenClaims are what a token says. Its fields are short because links are.
+// tokenClaims are the contents of a token. The JSON names are short because links are.
 type tokenClaims struct {
 	Environment string        `json:"e"`
 	RunID       runlane.RunID `json:"r"`
-	CreatedAt   int64         `json:"c"` // of the run, in milliseconds: an id that is used again is another run
+	CreatedAt   int64         `json:"c"` // of the run, in milliseconds: a reused id is another run
 	Name        string        `json:"n"`
 	ExpiresAt   int64         `json:"x"` // milliseconds
 
-	// Of a run that is a node: its place, and when its flow was created. The answer is for the latest run of the node.
+	// For a node: its place, and when its flow was created. The answer goes to the latest run of the node.
 	Flow     runlane.FlowID `json:"f,omitempty"`
 	FlowFrom int64          `json:"g,omitempty"`
 	Node     string         `json:"o,omitempty"`
 }
 
-// id is the same for every token of a run and a name, or of a node and a name: of all of them one answer counts.
+// id is the same for all tokens of a run and a name, or of a node and a name: one answer counts for all of them.
 func (c *tokenClaims) id() string {
 	said := fmt.Appendf(nil, "%q %q %d %q", c.Environment, c.RunID, c.CreatedAt, c.Name)
 	if c.Flow != "" {
@@ -67,7 +67,7 @@ func (x *execution) Token(name string, ttl time.Duration) (string, error) {
 func (c *tokenClaims) sign(key []byte) (string, error) {
 	var said bytes.Buffer
 	encoder := json.NewEncoder(&said)
-	encoder.SetEscapeHTML(false) // six bytes for one
+	encoder.SetEscapeHTML(false) // an escape has six bytes
 	if err := encoder.Encode(c); err != nil {
 		return "", err
 	}
@@ -81,8 +81,7 @@ func tokenMAC(key []byte, text string) []byte {
 	return mac.Sum(nil)
 }
 
-// parseToken verifies a token by the keys alone. All that is wrong with one is one error: who tries tokens learns
-// nothing.
+// parseToken verifies a token by the keys. All faults are one error, so that guessing reveals no details.
 func parseToken(keys [][]byte, token string) (*tokenClaims, bool) {
 	cut := strings.LastIndexByte(token, '.')
 	if cut < 0 || len(token) > maxTokenBytes || !strings.HasPrefix(token, tokenMark) {
@@ -110,23 +109,22 @@ func parseToken(keys [][]byte, token string) (*tokenClaims, bool) {
 	return claims, true
 }
 
-// AnswerToken is what a token allows: one answer to a wait of a run.
+// AnswerToken describes the use of a token: one answer to a wait of a run.
 type AnswerToken struct {
 	// RunID is the run that asked.
 	RunID runlane.RunID
-	// Node is the run's place, where it is one of a flow: the answer is for the latest run of the node.
+	// Node is the run's node, if it belongs to a flow: the answer goes to the latest run of the node.
 	Node runlane.Node
-	// Signal is the name of what it asks for.
+	// Signal is the name of the expected signal.
 	Signal string
-	// ExpiresAt is when the token ends.
+	// ExpiresAt is when the token expires.
 	ExpiresAt time.Time
 }
 
-// ReadToken verifies a token from runlane.Signal.Token and says what it is for, without a read of the storage: for a
-// page that shows a question before it takes the answer, and for callers that do not know the signal's name. It does
-// not say whether an answer was given already. A token that is forged, expired or of another environment is
-// runlane.ErrTokenInvalid; a runtime without [Options].TokenKeys is runlane.ErrCapabilityUnsupported. Safe for
-// concurrent use.
+// ReadToken verifies a token from runlane.Signal.Token and returns its use, without reading the storage: for a page
+// that shows a question before it takes the answer, and for callers that do not know the signal's name. It does not
+// know whether an answer exists. A token that is forged, expired or of another environment is runlane.ErrTokenInvalid;
+// a runtime without [Options].TokenKeys is runlane.ErrCapabilityUnsupported. Safe for concurrent use.
 func (rt *Runtime) ReadToken(token string) (*AnswerToken, error) {
 	claims, err := rt.readToken(token)
 	if err != nil {
@@ -159,11 +157,11 @@ func invalidToken() error {
 	}
 }
 
-// Answer sends a signal with a token from runlane.Signal.Token, which names the run, or the node of a flow whose latest
-// run is meant; the signal's name must be the token's. Of all tokens of a run and a name the first answer counts: the
-// same one again is nil, another is runlane.ConflictSignal. options.ID is not used. A token that is forged, expired, or
-// of another environment or name is runlane.ErrTokenInvalid, without a read of the storage; a runtime without
-// core.Options.TokenKeys is runlane.ErrCapabilityUnsupported. Other errors are those of runlane.Signaler.
+// Answer sends a signal with a token from runlane.Signal.Token, which names the run, or the flow node with the run. The
+// signal's name must be the token's. The first answer counts for all tokens of a run and a name: repeating it is nil,
+// another is runlane.ConflictSignal. options.ID is not used. A token that is forged, expired, or of another environment
+// or name is runlane.ErrTokenInvalid, without reading the storage; a runtime without core.Options.TokenKeys is
+// runlane.ErrCapabilityUnsupported. For other errors see runlane.Signaler.
 func (rt *Runtime) Answer(
 	ctx context.Context, token string, value runlane.SignalValue, options *runlane.SignalOptions,
 ) error {

@@ -13,13 +13,12 @@ import (
 // TokenKeysVariable holds keys for [Options].TokenKeys, as [TokenKeysFromEnv] reads them.
 const TokenKeysVariable = "RUNLANE_TOKEN_KEYS"
 
-// minTokenKeyBytes is how long a key for tokens is at least.
+// minTokenKeyBytes is the minimum length of a token key.
 const minTokenKeyBytes = 32
 
 // TokenKeysFromEnv reads keys for [Options].TokenKeys from RUNLANE_TOKEN_KEYS: at least 32 random bytes each in base64
-// (openssl rand -base64 32), with commas, blanks or lines between several. The first one signs, each verifies. Unset
-// means no keys. One that cannot be read, or is too short, is runlane.ErrConfigurationInvalid; the error has its number
-// and never its text.
+// (openssl rand -base64 32), separated by commas or white space. The first key signs, each verifies. Unset means no
+// keys. An unreadable or short key is runlane.ErrConfigurationInvalid; the error has its number and never its text.
 func TokenKeysFromEnv() ([][]byte, error) { return parseTokenKeys(os.Getenv(TokenKeysVariable)) }
 
 func parseTokenKeys(text string) ([][]byte, error) {
@@ -27,7 +26,7 @@ func parseTokenKeys(text string) ([][]byte, error) {
 	between := func(r rune) bool { return r == ',' || unicode.IsSpace(r) }
 	for entry := range strings.FieldsFuncSeq(text, between) {
 		key, err := base64.StdEncoding.DecodeString(entry)
-		if err != nil { // which would quote nothing but a position
+		if err != nil { // err would quote only a position
 			return nil, tokenKeyFault("is not base64", len(keys))
 		}
 		if len(key) < minTokenKeyBytes {

@@ -12,62 +12,59 @@ import (
 )
 
 const (
-	// DefaultTreeEach is how many runs of each call a tree shows unless told otherwise.
+	// DefaultTreeEach is the default of TreeOptions.Each.
 	DefaultTreeEach = 20
-	// MaxTreeShown is how many runs a tree shows altogether.
+	// MaxTreeShown limits the runs shown in a tree.
 	MaxTreeShown = 1000
-	// MaxTreeRead is how many runs a tree counts by their status unless told otherwise.
+	// MaxTreeRead is the default and maximum of TreeOptions.Read.
 	MaxTreeRead = 20_000
 )
 
 // TreeOptions of [Runs.Tree]. nil means none.
 type TreeOptions struct {
-	// Each is how many runs of each call are shown; the others are counted. 0 means DefaultTreeEach. Where a call has
-	// more, those that failed are shown first, then those that have not ended, then cancelled ones.
+	// Each is how many runs of each call are shown; the others are counted. 0 means DefaultTreeEach. If a call has
+	// more, failed runs come first, then active ones, then cancelled ones.
 	Each int
-	// Read is how many runs are read altogether to count them by their status. Of a call that goes beyond it only the
-	// runs that are shown are read. 0 means MaxTreeRead, which is also the most.
+	// Read is how many runs are read in total to count them by status. A call beyond it reads only the runs that are
+	// shown. 0 means MaxTreeRead, which is also the maximum.
 	Read int
 }
 
-// RunTree is a run with what it called.
+// RunTree is a run with its calls.
 type RunTree struct {
 	// Run is the run, without payload and output.
 	Run *runlane.Run
-	// Calls that the run has made, by name. Those of a run that is not shown are not read.
+	// Calls are the run's calls, by name. They are not read for runs that are not shown.
 	Calls []CallTree
 }
 
-// CallTree is a call of a run, with the runs that it made.
+// CallTree is a call of a run, with its children.
 type CallTree struct {
 	// Name is unique among the calls of the run.
 	Name string
-	// TaskID is the task of each of the runs.
+	// TaskID is the task of all children.
 	TaskID runlane.TaskID
-	// CalledAt is when the first attempt came to the call.
+	// CalledAt is when an attempt first made the call.
 	CalledAt time.Time
-	// Count is how many runs the call has.
+	// Count is the number of children.
 	Count int
-	// Ended is how many of their ends were told to the run that called. A run that has just ended may not be among
-	// them.
+	// Ended counts the ended children that the caller has been notified of. A child that has just ended may be missing.
 	Ended int
-	// Statuses counts the runs by their status. A run that was not made yet is in none. nil for a call beyond
-	// TreeOptions.Read.
+	// Statuses counts the children by status, except the ones not created yet. nil for a call beyond TreeOptions.Read.
 	Statuses map[runlane.Status]int
-	// Runs are those that are shown, in the order of the payloads. Where some are not, failed ones come first, then
-	// those that have not ended, then cancelled ones; of a call beyond TreeOptions.Read they are the first ones.
+	// Runs are the shown children, in the order of the payloads. If not all are shown, failed ones come first, then
+	// active ones, then cancelled ones; for a call beyond TreeOptions.Read they are the first ones.
 	Runs []RunTree
-	// More counts the runs that are there and not in Runs, by their status. nil where Statuses is.
+	// More counts the children that exist but are not in Runs, by status. nil if Statuses is.
 	More map[runlane.Status]int
 }
 
-// Tree returns a run with what it called, what that called, and so on. Each run is as it was when it was read, one
-// after the other: it is no snapshot. Runs near the root are shown first, at most MaxTreeShown; what is beyond a limit
-// is counted. On DynamoDB it costs a read for each run of a call, also for those that are only counted.
+// Tree returns a run with its calls, their children, and so on. The runs are read one after the other, so it is no
+// snapshot. Runs near the root are shown first, at most MaxTreeShown; runs beyond a limit are counted. On DynamoDB it
+// costs a read for each run of a call, shown or counted.
 //
-// A run that does not exist is runlane.ErrRunNotFound, one that was called and pruned meanwhile is left out;
-// runlane.ErrValidationFailed: Each is negative, or Read is, or above MaxTreeRead;
-// runlane.ErrCapabilityUnsupported: the storage keeps no calls.
+// A missing run is runlane.ErrRunNotFound; a child pruned meanwhile is omitted. runlane.ErrValidationFailed: Each is
+// negative, or Read is negative or above MaxTreeRead. runlane.ErrCapabilityUnsupported: the storage keeps no calls.
 func (r *Runs) Tree(ctx context.Context, id runlane.RunID, options *TreeOptions) (*RunTree, error) {
 	if err := r.rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -112,14 +109,14 @@ func (r *Runs) Tree(ctx context.Context, id runlane.RunID, options *TreeOptions)
 	return root, nil
 }
 
-// tree is a tree that is being read.
+// tree is the state of one call of Tree.
 type tree struct {
 	rt          *Runtime
 	each, most  int
 	read, shown int
 }
 
-// grow reads the calls of a run, and returns the nodes that were added.
+// grow reads the calls of a run, and returns the added nodes.
 func (t *tree) grow(ctx context.Context, node *RunTree) (added []*RunTree, err error) {
 	read, err := t.rt.storage().ReadCalls(ctx, &lane.CallQuery{
 		RunKey: lane.RunKey{Environment: t.rt.environment, RunID: node.Run.ID},
@@ -182,8 +179,7 @@ func (t *tree) fill(ctx context.Context, parent *runlane.Run, known *lane.RunCal
 	return nil
 }
 
-// treeRank is the place of a run among those of its call, where not all of them are shown: what an operator looks for
-// comes first.
+// treeRank sorts the runs of a call if not all are shown: the ones that an operator looks for come first.
 func treeRank(run *runlane.Run) int {
 	switch end := run.Status.End(); {
 	case end == runlane.StatusFailed:

@@ -13,24 +13,23 @@ import (
 )
 
 const (
-	// triggerRounds bounds how often a trigger resolves the owners of its keys anew.
+	// triggerRounds limits how often a trigger resolves the owners of its keys again.
 	triggerRounds = 3
 )
 
-// Trigger makes a run durable and wakes a worker. When it returns without an error the run will execute, whatever
-// happens to this process. A wakeup that fails never fails the trigger: the outbox keeps it. The task needs no handler
-// here.
+// Trigger makes a run durable and wakes a worker. Once it returns without an error the run will execute, even if this
+// process dies. A failed wakeup never fails the trigger: the outbox keeps it. The task needs no handler here.
 //
 // After any of these errors nothing was written:
 //
 //   - runlane.ErrValidationFailed: the call is wrong.
 //   - runlane.ErrConfigurationInvalid: the definition is bad, or the queue has no binding.
-//   - runlane.ConflictSingletonKey: the holder in Error.RunID has the singleton key, and ReturnActive is not set.
+//   - runlane.ConflictSingletonKey: the run in Error.RunID holds the singleton key, and ReturnActive is not set.
 //
 // runlane.ErrStorageUnavailable may leave the outcome unknown: trigger again with an idempotency key or your own run
 // id.
 //
-// What follows the commit (publishing, acknowledging) survives the end of ctx and takes a few seconds at most.
+// Work after the commit (publishing, acknowledging) survives the end of ctx and takes a few seconds at most.
 func (rt *Runtime) Trigger(
 	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions,
 ) (*runlane.TriggerResult, error) {
@@ -41,11 +40,11 @@ func (rt *Runtime) Trigger(
 	return rt.trigger(ctx, call, options, nil, "")
 }
 
-// noOptions stand for nil and are never written.
+// noOptions replaces nil and is never written.
 var noOptions runlane.TriggerOptions
 
-// trigger serves applications (parent nil) and attempts, whose run is the parent. of names the call of the parent that
-// counts the run's end; "" for none.
+// trigger serves applications (parent nil) and attempts of the run parent. of names the parent's call that counts the
+// run's end; "" for none.
 func (rt *Runtime) trigger(
 	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions, parent *runlane.Run, of string,
 ) (*runlane.TriggerResult, error) {
@@ -65,7 +64,7 @@ func (rt *Runtime) trigger(
 	return result, err
 }
 
-// resolve makes the run, or answers with the one that exists already; then commit is nil.
+// resolve creates the run, or returns the existing one with a nil commit.
 func (rt *Runtime) resolve(
 	ctx context.Context, p *plan, create creator,
 ) (result *runlane.TriggerResult, commit *lane.Commit, err error) {
@@ -77,10 +76,10 @@ func (rt *Runtime) resolve(
 	return nil, nil, errors.Unwrap(err)
 }
 
-// creator commits the creation that a plan asks for.
+// creator commits the creation of a plan's run.
 type creator func(ctx context.Context, p *plan) (*lane.Commit, error)
 
-// errRepeat wraps the race that attemptTrigger lost to an owner that has gone meanwhile.
+// errRepeat wraps a race that attemptTrigger lost to an owner that has gone meanwhile.
 var errRepeat = errors.New("resolve the owners again")
 
 type repeatError struct{ cause error }
@@ -89,8 +88,8 @@ func (e *repeatError) Error() string        { return e.cause.Error() }
 func (e *repeatError) Unwrap() error        { return e.cause }
 func (e *repeatError) Is(target error) bool { return target == errRepeat }
 
-// attemptTrigger reads the owner of the idempotency key, which costs less than a commit that fails, and commits when it
-// is free.
+// attemptTrigger reads the owner of the idempotency key, which costs less than a failed commit, and commits if it is
+// free.
 func (rt *Runtime) attemptTrigger(
 	ctx context.Context, p *plan, create creator,
 ) (*runlane.TriggerResult, *lane.Commit, error) {
@@ -121,7 +120,7 @@ func (rt *Runtime) attemptTrigger(
 	return result, nil, err
 }
 
-// duplicate answers with the owner of the idempotency key.
+// duplicate returns the owner of the idempotency key.
 func (p *plan) duplicate(existing *runlane.Run) (*runlane.TriggerResult, error) {
 	differs := !bytes.Equal(existing.Payload, p.payload)
 	if differs && p.options.StrictPayload {
@@ -138,8 +137,7 @@ func (p *plan) duplicate(existing *runlane.Run) (*runlane.TriggerResult, error) 
 	return &runlane.TriggerResult{Run: existing, Outcome: runlane.TriggerReturnedExisting, PayloadDiffers: differs}, nil
 }
 
-// holder answers with the run that holds the singleton key, unless that run is the one that triggers: it would wait for
-// itself.
+// holder returns the run that holds the singleton key, unless it is the parent: that would wait for itself.
 func (rt *Runtime) holder(ctx context.Context, p *plan, conflict error) (*runlane.TriggerResult, error) {
 	var holder runlane.RunID
 	if e, ok := asError(conflict); ok {
@@ -160,8 +158,8 @@ func (rt *Runtime) holder(ctx context.Context, p *plan, conflict error) (*runlan
 	}, nil
 }
 
-// sameRun answers a run id that exists: repeating the same call is no error, a different call under its id is one. Who
-// may not learn payloads gets the run for another payload, too.
+// sameRun handles an existing run id: repeating the same call succeeds, a different call under the id fails. Callers
+// that may not read payloads get the run even for another payload.
 func (rt *Runtime) sameRun(ctx context.Context, p *plan, conflict error) (*runlane.TriggerResult, error) {
 	run, err := rt.storage().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: p.id})
 	switch {
@@ -186,8 +184,8 @@ func (rt *Runtime) sameRun(ctx context.Context, p *plan, conflict error) (*runla
 	return &runlane.TriggerResult{Run: run, Outcome: runlane.TriggerReturnedExisting, PayloadDiffers: differs}, nil
 }
 
-// announce sends what the commit asks for: its wakeup at once, or a delayed one if the transport can hold it until the
-// run is due. Failures are recorded with the outbox row and logged.
+// announce sends the commit's wakeup now, or a delayed one if the transport can hold it until the run is due. Failures
+// are recorded with the outbox row and logged.
 func (rt *Runtime) announce(ctx context.Context, p *plan, commit *lane.Commit) {
 	if p.options.Deferred || p.wait != nil {
 		return
@@ -197,7 +195,7 @@ func (rt *Runtime) announce(ctx context.Context, p *plan, commit *lane.Commit) {
 		rt.wakeLater(ctx, run, wait)
 		return
 	}
-	if len(commit.Outbox) == 0 { // it waits for a slot; one may have been freed since there was none
+	if len(commit.Outbox) == 0 { // it waits for a slot; one may have been freed meanwhile
 		rt.reserveFreed(ctx, run)
 		return
 	}
@@ -206,8 +204,8 @@ func (rt *Runtime) announce(ctx context.Context, p *plan, commit *lane.Commit) {
 	}
 }
 
-// create commits run.created and its first delivery request. A run of a bounded queue gets its slot reserved in the
-// same commit. When no slot is free, or the run is not due yet, it is created without one and waits.
+// create commits run.created and its first delivery request. In a bounded queue the commit also reserves the slot. If
+// no slot is free, or the run is not due yet, it is created without one and waits.
 func (rt *Runtime) create(ctx context.Context, p *plan) (*lane.Commit, error) {
 	if !p.queue.Bounded() || p.wait != nil {
 		return rt.commitCreation(ctx, p, true)
@@ -269,7 +267,7 @@ func (rt *Runtime) commitCreation(ctx context.Context, p *plan, requests bool) (
 	return commit, err
 }
 
-// detach copies a new projection, so that it shares nothing with the call, as what storages return does.
+// detach copies a new projection so that it shares no memory with the call, like runs from storages.
 func detach(run *runlane.Run) *runlane.Run {
 	run.Payload = bytes.Clone(run.Payload)
 	run.TraceCarrier, run.Meta = maps.Clone(run.TraceCarrier), maps.Clone(run.Meta)
@@ -277,7 +275,7 @@ func detach(run *runlane.Run) *runlane.Run {
 	return run
 }
 
-// createdEvent is the run.created that a plan asks for, with the given body to fill.
+// createdEvent fills body and returns the plan's run.created.
 func (rt *Runtime) createdEvent(p *plan, body *runlane.RunCreated) runlane.Event {
 	*body = runlane.RunCreated{
 		TaskID:         p.task.ID,
@@ -301,7 +299,7 @@ func (rt *Runtime) createdEvent(p *plan, body *runlane.RunCreated) runlane.Event
 	}
 }
 
-// createStarted commits a run that executes already.
+// createStarted commits a run that already executes.
 func (rt *Runtime) createStarted(ctx context.Context, p *plan, lease runlane.Lease) (*lane.Commit, error) {
 	created := rt.createdEvent(p, &runlane.RunCreated{})
 	worker := runlane.Event{
@@ -329,7 +327,7 @@ func (rt *Runtime) createStarted(ctx context.Context, p *plan, lease runlane.Lea
 	return commit, err
 }
 
-// Trigger starts a run whose source is this one.
+// Trigger starts a run with this run as its source.
 func (x *execution) Trigger(
 	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions,
 ) (*runlane.TriggerResult, error) {
