@@ -172,13 +172,7 @@ func (rt *Runtime) resumption(
 	initial, bodies := lane.InitialOutbox{}, []runlane.EventBody{body}
 	if !rt.policy(run.Queue).Bounded() {
 		initial.ClaimUntil = at.Add(outboxClaim)
-		bodies = append(bodies, &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
-			Environment: rt.environment,
-			RunID:       run.ID,
-			Queue:       run.Queue,
-			AvailableAt: at,
-			RequestedAt: at,
-		}})
+		bodies = append(bodies, rt.deliveryNow(run, at))
 	}
 	events := make([]runlane.Event, len(bodies))
 	for i, body := range bodies {

@@ -196,10 +196,7 @@ func (s *sending) round(ctx context.Context) (done bool, err error) {
 	case commit == nil:
 		return true, nil
 	}
-	if result := s.rt.publishCommitted(ctx, commit.Outbox); result.Err != nil {
-		s.rt.logRun(ctx, commit.Run, "wakeup was not published; the outbox keeps it", result.Err)
-	}
-	s.rt.handOver(ctx, commit.Run) // in a bounded queue the run waits for a slot
+	s.rt.resumed(ctx, commit)
 	return true, nil
 }
 

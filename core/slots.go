@@ -161,22 +161,9 @@ func reservationTime(run *runlane.Run, q runlane.Queue, at time.Time) time.Durat
 // reserve reserves a slot for the run and requests its wakeup, in one commit. This process publishes the outbox row.
 // Any outcome but lane.Acquired means a lost race.
 func (rt *Runtime) reserve(ctx context.Context, run *runlane.Run, at time.Time) (*lane.Acquisition, error) {
-	queue := rt.policy(run.Queue)
-	events := []runlane.Event{{
-		RunID:       run.ID,
-		Environment: rt.environment,
-		OccurredAt:  at,
-		Actor:       runlane.SystemActor,
-		Body: &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
-			Environment:       rt.environment,
-			RunID:             run.ID,
-			Queue:             run.Queue,
-			AvailableAt:       at,
-			RequestedAt:       at,
-			DispatchExpiresAt: at.Add(reservationTime(run, queue, at)),
-		}},
-	}}
-	transition, err := rt.transition(run, events)
+	request := rt.deliveryNow(run, at)
+	request.Delivery.DispatchExpiresAt = at.Add(reservationTime(run, rt.policy(run.Queue), at))
+	transition, err := rt.systemEvent(run, at, request)
 	if err != nil {
 		return nil, err
 	}

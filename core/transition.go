@@ -26,14 +26,29 @@ func (rt *Runtime) transition(run *runlane.Run, events []runlane.Event) (lane.Tr
 	}, nil
 }
 
+// systemEvent projects an event of the runtime itself onto a run.
+func (rt *Runtime) systemEvent(run *runlane.Run, at time.Time, body runlane.EventBody) (lane.Transition, error) {
+	return rt.transition(run, []runlane.Event{
+		{RunID: run.ID, Environment: rt.environment, OccurredAt: at, Actor: runlane.SystemActor, Body: body},
+	})
+}
+
+// deliveryNow is the request to wake a worker now.
+func (rt *Runtime) deliveryNow(run *runlane.Run, at time.Time) *runlane.RunDeliveryRequested {
+	return &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
+		Environment: rt.environment,
+		RunID:       run.ID,
+		Queue:       run.Queue,
+		AvailableAt: at,
+		RequestedAt: at,
+	}}
+}
+
 // appendEvent commits an event of the runtime itself to a run without an owner. It offers a freed slot to the next run.
 func (rt *Runtime) appendEvent(
 	ctx context.Context, run *runlane.Run, at time.Time, body runlane.EventBody,
 ) (*runlane.Run, error) {
-	events := []runlane.Event{
-		{RunID: run.ID, Environment: rt.environment, OccurredAt: at, Actor: runlane.SystemActor, Body: body},
-	}
-	transition, err := rt.transition(run, events)
+	transition, err := rt.systemEvent(run, at, body)
 	if err != nil {
 		return nil, err
 	}
@@ -51,20 +66,7 @@ func (rt *Runtime) appendEvent(
 
 // requestDelivery commits the request to wake a worker now.
 func (rt *Runtime) requestDelivery(ctx context.Context, run *runlane.Run, at time.Time) (*lane.Commit, error) {
-	events := []runlane.Event{{
-		RunID:       run.ID,
-		Environment: rt.environment,
-		OccurredAt:  at,
-		Actor:       runlane.SystemActor,
-		Body: &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
-			Environment: rt.environment,
-			RunID:       run.ID,
-			Queue:       run.Queue,
-			AvailableAt: at,
-			RequestedAt: at,
-		}},
-	}}
-	transition, err := rt.transition(run, events)
+	transition, err := rt.systemEvent(run, at, rt.deliveryNow(run, at))
 	if err != nil {
 		return nil, err
 	}
