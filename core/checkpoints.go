@@ -61,11 +61,11 @@ func (x *execution) noteCheckpoint(ctx context.Context, record *runlane.StepReco
 		return err
 	}
 	known := s.known[record.Name]
-	if err := x.judgeKnown(runlane.StepCall{Name: record.Name, Kind: record.Kind}, known); err != nil {
+	if err := x.checkKind(runlane.StepCall{Name: record.Name, Kind: record.Kind}, known); err != nil {
 		return err
 	}
 	if known == nil {
-		if err := x.judgeRoom(record.Name); err != nil {
+		if err := x.checkRecordLimit(record.Name); err != nil {
 			return err
 		}
 		known = &runlane.StepRecord{}
@@ -132,5 +132,5 @@ func (x *execution) Restore(ctx context.Context, name string) (*runlane.StepReco
 		return nil, err
 	}
 	known := s.known[name]
-	return known, x.judgeKnown(runlane.StepCall{Name: name, Kind: runlane.StepKindCheckpoint}, known)
+	return known, x.checkKind(runlane.StepCall{Name: name, Kind: runlane.StepKindCheckpoint}, known)
 }

@@ -170,7 +170,7 @@ func (rt *Runtime) newClaiming(options *ClaimOptions) (*claiming, error) {
 		return nil, invalidOption("define some in core.Options.Tasks, or in the file of \"serve --tasks\"",
 			"this runtime has no tasks whose runs clients claim")
 	}
-	if err := rt.inAnyOrder("a client", o.Queues...); err != nil {
+	if err := rt.refuseOrdered("a client", o.Queues...); err != nil {
 		return nil, err
 	}
 	if o.RunID != "" || o.Wait < 0 {

@@ -216,7 +216,7 @@ func (d *delivery) take(
 		return result, false, nil
 	}
 	if result, err = x.perform(ctx, d.executions); err == nil {
-		err = d.comesAgain(x, result)
+		err = d.redeliverIfUnsettled(x, result)
 	}
 	if err != nil {
 		return nil, false, err
@@ -263,7 +263,7 @@ type judgement struct {
 func (d *delivery) judge(ctx context.Context, run *runlane.Run, now time.Time, r rules) (judgement, error) {
 	j := d.judgeRun(run, now)
 	if j.ignored != "" {
-		return j, d.holdsPlace(ctx, run, j)
+		return j, d.redeliverIfOwned(ctx, run, j)
 	}
 	var err error
 	if j.abandoned, err = d.rt.abandonedTooOften(ctx, run, j.at); err != nil || j.abandoned > 0 {

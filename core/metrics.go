@@ -17,7 +17,6 @@ type Metrics interface {
 	Observe(name Metric, d time.Duration, labels Labels)
 }
 
-// withHostMetrics adds the metrics of the program that called the opener.
 func withHostMetrics(ctx context.Context, own Metrics) Metrics {
 	given, ok := host.Of(ctx).Metrics.(Metrics)
 	switch {
@@ -30,17 +29,15 @@ func withHostMetrics(ctx context.Context, own Metrics) Metrics {
 	}
 }
 
-// bothMetrics passes each value to two receivers. If one panics, the other still gets it.
+// bothMetrics passes values to two receivers. If one panics, the other still gets them.
 type bothMetrics [2]Metrics
 
-// Count implements Metrics.
 func (b bothMetrics) Count(name Metric, n int64, labels Labels) {
 	for _, m := range b {
 		gauges{m}.count(name, n, labels)
 	}
 }
 
-// Observe implements Metrics.
 func (b bothMetrics) Observe(name Metric, d time.Duration, labels Labels) {
 	for _, m := range b {
 		gauges{m}.observe(name, d, labels)
@@ -106,7 +103,6 @@ func (g gauges) observe(name Metric, d time.Duration, labels Labels) {
 	g.metrics.Observe(name, max(d, 0), labels)
 }
 
-// committed counts the events of one commit.
 func (g gauges) committed(run *runlane.Run, events []runlane.EventRecord) {
 	if g.metrics == nil {
 		return
@@ -155,7 +151,6 @@ type eventEffect struct {
 	final   bool                  // the run ends too
 }
 
-// attemptEffect is the effect of an event on the latest attempt of a run.
 type attemptEffect int
 
 const (
@@ -186,7 +181,7 @@ var eventEffects = map[runlane.EventType]eventEffect{
 
 func effectOf(record *runlane.EventRecord) eventEffect { return eventEffects[record.Type()] }
 
-// startedAttempt returns the number of the attempt that the event starts, else 0.
+// startedAttempt returns the number of the attempt that starts, else 0.
 func startedAttempt(record *runlane.EventRecord) int {
 	if body, ok := record.Body.(*runlane.RunStarted); ok {
 		return body.Attempt
@@ -194,7 +189,6 @@ func startedAttempt(record *runlane.EventRecord) int {
 	return 0
 }
 
-// failureOf returns the failure of an event that ends an attempt, if it has one.
 func failureOf(record *runlane.EventRecord) runlane.Failure {
 	switch body := record.Body.(type) {
 	case *runlane.RunFailed:

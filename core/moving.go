@@ -30,15 +30,15 @@ type Moved struct {
 	Unordered []runlane.QueueName
 }
 
-// Export writes the environment as JSON, one object a line: its tasks, its schedules, its runs by creation time, each
-// with its whole history, and its flows. docs/moving.md has the format. First stop the programs that trigger and
-// execute runs. A run with an executing attempt is [runlane.ErrStorageConflict], unless options wait for it; runs that
-// it creates meanwhile follow after the others.
+// Export writes the environment as JSON, one object a line (docs/moving.md): its tasks, its schedules, its runs by
+// creation time with their histories, and its flows. First stop the programs that trigger and execute runs. A run with
+// an executing attempt is [runlane.ErrStorageConflict], unless options wait for it; runs that it creates meanwhile
+// follow after the others.
 //
 // Every history is folded and must give the stored run, else [runlane.ErrInvariantViolation]. Payloads and outputs are
-// written as stored: encoded ones stay encoded and need the codec's keys later. Dead letters, progress notes and the
-// list of past occurrences are not written. Signals are not written either: a run remembers the signals that a wait has
-// read. An active run with other signals is [runlane.ErrStorageConflict], unless options leave them.
+// written as stored: encoded ones stay encoded and need the codec's keys later. Dead letters, progress notes, past
+// occurrences and signals are not written; a run has the signals that a wait has read. An active run with other signals
+// is [runlane.ErrStorageConflict], unless options leave them.
 func (rt *Runtime) Export(ctx context.Context, to io.Writer, options *ExportOptions) (*Moved, error) {
 	o := move.Options{At: rt.now()}
 	if options != nil {
@@ -48,13 +48,13 @@ func (rt *Runtime) Export(ctx context.Context, to io.Writer, options *ExportOpti
 	return (*Moved)(moved), err
 }
 
-// Import reads a file from [Runtime.Export] into the runtime's environment, which must have the same name. It first
-// reads the whole file. A truncated or changed file, a history that does not fold, a repeated id or two owners of a key
-// is [runlane.ErrValidationFailed], and nothing is written.
+// Import reads a file from [Runtime.Export] into the runtime's environment, which must have the same name. It reads the
+// whole file first: if the file is truncated or changed, a history does not fold, an id occurs twice or a key has two
+// owners, it writes nothing and returns [runlane.ErrValidationFailed].
 //
-// A run keeps its history, its times and its keys. A waiting run goes on here; the next tick sends its wakeup at the
-// latest. Reserved slots are not kept. Repeat an interrupted import with the same file: it compares existing objects
-// and leaves them alone. A run with the same id and another history, or a key that a run holds here, is
+// A run keeps its history, its times and its keys, but no reserved slot. A waiting run goes on here; the next tick
+// sends its wakeup at the latest. Repeat an interrupted import with the same file: existing objects are compared and
+// left alone. A run with the same id and another history, or a key that a run holds here, is
 // [runlane.ErrStorageConflict]. Let no other program trigger into the environment until Import returns.
 func (rt *Runtime) Import(ctx context.Context, from io.ReadSeeker) (*Moved, error) {
 	moved, err := rt.mover().Import(ctx, from)
@@ -69,29 +69,23 @@ func (rt *Runtime) mover() *move.Mover {
 	return &move.Mover{Host: moveHost{rt}, Environment: rt.environment, Limits: rt.storage()}
 }
 
-// moveHost gives package move access to the runtime.
+// moveHost implements move.Host.
 type moveHost struct{ rt *Runtime }
 
-// Storage implements move.Host.
 func (h moveHost) Storage() lane.Storage { return h.rt.storage() }
 
-// Stored implements move.Host.
 func (h moveHost) Stored() lane.Storage { return h.rt.codec.Storage }
 
-// Bare implements move.Host.
 func (h moveHost) Bare(ctx context.Context, id runlane.RunID) (*runlane.Run, error) {
 	return h.rt.bare(ctx, id)
 }
 
-// Resume implements move.Host.
 func (h moveHost) Resume(ctx context.Context, run *runlane.Run, body *runlane.RunResumed) error {
 	return h.rt.resumeWaiting(ctx, run, body)
 }
 
-// Ordered implements move.Host.
 func (h moveHost) Ordered(queue runlane.QueueName) bool { return h.rt.ordered(queue) }
 
-// OrderedInUse implements move.Host.
 func (h moveHost) OrderedInUse(ctx context.Context) (names []runlane.QueueName, err error) {
 	states, err := h.rt.Queues().InUse(ctx)
 	for i := range states {
@@ -102,20 +96,17 @@ func (h moveHost) OrderedInUse(ctx context.Context) (names []runlane.QueueName, 
 	return names, err
 }
 
-// SupportsFlows implements move.Host.
 func (h moveHost) SupportsFlows() error { return h.rt.suspends() }
 
-// Flow implements move.Host.
 func (h moveHost) Flow(ctx context.Context, id runlane.FlowID) (*lane.FlowRecord, error) {
 	return h.rt.flows.Record(ctx, id)
 }
 
-// SettleFlow implements move.Host.
 func (h moveHost) SettleFlow(ctx context.Context, record *lane.FlowRecord, there bool) error {
 	return h.rt.flows.Settle(ctx, record, there)
 }
 
-// PayloadHash implements move.Host. With a codec no hash is kept.
+// PayloadHash returns "" with a codec.
 func (h moveHost) PayloadHash(payload []byte) string {
 	if h.rt.coded || isCoded(payload) {
 		return ""
@@ -123,7 +114,6 @@ func (h moveHost) PayloadHash(payload []byte) string {
 	return payloadHash(payload)
 }
 
-// NamesSignals implements move.Host.
 func (h moveHost) NamesSignals(answer json.RawMessage) bool {
 	return json.Unmarshal(answer, new(answerRefs)) == nil
 }

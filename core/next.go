@@ -16,15 +16,15 @@ const (
 	nextPages = 10
 )
 
-// ExecuteNext asks the storage for due runs and executes one attempt of the first, like [Runtime.ExecuteDelivery]. A
-// result without a run means that no due run can be executed here. Use it in programs that choose themselves when to
-// work (a cron job, a test); [Runtime.Work] repeats it. Concurrent calls are safe: each run goes to one of them.
+// ExecuteNext executes one attempt of the first due run in the storage, like [Runtime.ExecuteDelivery]. A result
+// without a run means that no due run can be executed here. It is for programs that choose themselves when to work (a
+// cron job, a test); [Runtime.Work] repeats it. Concurrent calls are safe: each run goes to one of them.
 //
-// It passes over runs without a handler here, runs that another worker took first, and runs that this process cannot
-// execute, for example because it cannot read the payload. It reads at most 200 of them. If it executed no run, it
-// returns the first such error; all are logged. Other errors are those of ExecuteDelivery, and
-// runlane.ErrConfigurationInvalid for impossible options, a runtime without handlers, and ordered queues
-// ([ErrOrdered]): name the other queues in DeliveryOptions.Queues.
+// It passes over at most 200 runs that have no handler here, that another worker took first, or that this process
+// cannot execute, for example because it cannot read the payload. If it executed no run, it returns the first such
+// error; all are logged. Other errors are those of ExecuteDelivery, and runlane.ErrConfigurationInvalid for impossible
+// options, a runtime without handlers, and ordered queues ([ErrOrdered]): name the other queues in
+// DeliveryOptions.Queues.
 func (rt *Runtime) ExecuteNext(ctx context.Context, options *DeliveryOptions) (*DeliveryResult, error) {
 	if err := rt.gate.enter(); err != nil {
 		return nil, err
@@ -41,13 +41,12 @@ func (rt *Runtime) ExecuteNext(ctx context.Context, options *DeliveryOptions) (*
 	if options != nil && options.Queues != nil {
 		queues = options.Queues
 	}
-	if err := rt.inAnyOrder("ExecuteNext", queues...); err != nil {
+	if err := rt.refuseOrdered("ExecuteNext", queues...); err != nil {
 		return nil, err
 	}
 	return d.next(ctx, queues)
 }
 
-// next delivers due runs until one is executed.
 func (d *delivery) next(ctx context.Context, queues []runlane.QueueName) (*DeliveryResult, error) {
 	rt := d.rt
 	q := lane.DueQuery{
@@ -69,7 +68,7 @@ func (d *delivery) next(ctx context.Context, queues []runlane.QueueName) (*Deliv
 			result, err := next.deliver(ctx)
 			switch {
 			case errors.Is(err, runlane.ErrTaskNotFound):
-			case err != nil && passable(ctx, err):
+			case err != nil && concernsOneRun(ctx, err):
 				rt.logger.LogAttrs(ctx, slog.LevelWarn, passedOver, untakenAttrs(&next.wakeup, d.workerID, err)...)
 				passed = firstError(passed, err)
 			case err != nil:
@@ -88,8 +87,8 @@ func (d *delivery) next(ctx context.Context, queues []runlane.QueueName) (*Deliv
 	return &DeliveryResult{}, nil
 }
 
-// passable reports whether the error concerns one run only, so that the next one may be executed.
-func passable(ctx context.Context, err error) bool {
+// concernsOneRun reports whether the next run may still be executed.
+func concernsOneRun(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && !errors.Is(err, runlane.ErrStorageUnavailable) &&
 		!errors.Is(err, runlane.ErrOperationCancelled)
 }

@@ -33,7 +33,6 @@ func (o *observedStorage) acquired(a *lane.Acquisition) {
 	}
 }
 
-// AppendRunEvents implements lane.Storage.
 func (o *observedStorage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
 	commit, err := o.Storage.AppendRunEvents(ctx, c)
 	if err == nil {
@@ -42,7 +41,6 @@ func (o *observedStorage) AppendRunEvents(ctx context.Context, c *lane.AppendCom
 	return commit, err
 }
 
-// SendSignal implements lane.Storage.
 func (o *observedStorage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.Commit, error) {
 	commit, err := o.Storage.SendSignal(ctx, c)
 	if err == nil {
@@ -51,7 +49,6 @@ func (o *observedStorage) SendSignal(ctx context.Context, c *lane.SignalCommand)
 	return commit, err
 }
 
-// TellEnd implements lane.Storage.
 func (o *observedStorage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
 	commit, err := o.Storage.TellEnd(ctx, c)
 	if err == nil {
@@ -60,7 +57,6 @@ func (o *observedStorage) TellEnd(ctx context.Context, c *lane.TellCommand) (*la
 	return commit, err
 }
 
-// ClaimRunLease implements lane.Storage.
 func (o *observedStorage) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.Acquisition, error) {
 	got, err := o.Storage.ClaimRunLease(ctx, c)
 	if err == nil {
@@ -69,7 +65,6 @@ func (o *observedStorage) ClaimRunLease(ctx context.Context, c *lane.ClaimComman
 	return got, err
 }
 
-// ReserveRunDispatch implements lane.Storage.
 func (o *observedStorage) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) (*lane.Acquisition, error) {
 	got, err := o.Storage.ReserveRunDispatch(ctx, c)
 	if err == nil {
@@ -78,7 +73,6 @@ func (o *observedStorage) ReserveRunDispatch(ctx context.Context, c *lane.Reserv
 	return got, err
 }
 
-// HeartbeatRunLease implements lane.Storage.
 func (o *observedStorage) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatCommand) (*lane.Commit, error) {
 	commit, err := o.Storage.HeartbeatRunLease(ctx, c)
 	if err == nil {

@@ -82,7 +82,7 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 	if err := rt.validate(options); err != nil {
 		return nil, err
 	}
-	rt.undelayed = rt.withoutDelay()
+	rt.undelayed = rt.queuesWithoutDelay()
 	rt.encode(options.Codec)
 	if err := rt.checkScheduledPayloads(ctx); err != nil {
 		return nil, err
@@ -99,8 +99,8 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 	return rt, nil
 }
 
-// withoutDelay returns the bound or known queues that cannot delay, if others can.
-func (rt *Runtime) withoutDelay() (names []runlane.QueueName) {
+// queuesWithoutDelay returns the bound or known queues that cannot delay, if others can.
+func (rt *Runtime) queuesWithoutDelay() (names []runlane.QueueName) {
 	if !rt.delays {
 		return nil
 	}
@@ -190,7 +190,7 @@ func (rt *Runtime) validate(options *Options) error {
 		faults = append(
 			faults,
 			invalidOption(
-				"leave it nil for no codec, and look at the error of what made it",
+				"leave it nil for no codec, and check the error of its constructor",
 				"Options.Codec is a nil pointer",
 			),
 		)
@@ -291,8 +291,8 @@ func (rt *Runtime) CallJSON(id runlane.TaskID, payload json.RawMessage) (runlane
 }
 
 // Close ends the runtime: it accepts no more calls, stops workers as if their contexts had ended, and waits for calls
-// in progress. If ctx ends first, executing attempts are cancelled with runlane.ErrShutdown and released, not failed;
-// Close then waits at most a few more seconds. Finally it closes the lane. Closing twice is no error.
+// in progress. If ctx ends first, executing attempts are cancelled with runlane.ErrShutdown and released, not failed,
+// and Close waits at most a few more seconds. Finally it closes the lane. Closing twice is no error.
 func (rt *Runtime) Close(ctx context.Context) error {
 	if !rt.gate.close() {
 		return nil

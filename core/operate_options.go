@@ -148,7 +148,6 @@ func (f *RunFilter) check(what string) error {
 	return nil
 }
 
-// empty reports whether the filter matches everything.
 func (f *RunFilter) empty() bool {
 	return f.Queue == "" && f.ScheduleID == "" && f.SourceRunID == "" && f.TaskID == "" && len(f.Statuses) == 0 &&
 		f.Waiting == ""
@@ -163,7 +162,6 @@ func (f *RunFilter) matches(run *runlane.Run) bool {
 		(f.Waiting == "" || run.Waiting.Has(f.Waiting))
 }
 
-// scope is the filter's part of a cursor's scope.
 func (f *RunFilter) scope() string {
 	return fmt.Sprintf(
 		"%q %q %q %q %s %q",
@@ -243,14 +241,14 @@ func (o *BulkOptions) check(allowed []runlane.Status) error {
 	for _, status := range o.Statuses {
 		if !slices.Contains(allowed, status) {
 			return invalidInput(fmt.Sprintf("use some of %q, or none for all of them", allowed),
-				"%s.Statuses has %q, and this call is not about such runs", what, status)
+				"%s.Statuses has %q, which this call does not take", what, status)
 		}
 	}
 	switch empty := o.empty(); {
 	case empty && !o.AllRuns:
 		return invalidInput("set a field of the filter, or AllRuns to mean every run", "%s has no filter", what)
 	case !empty && o.AllRuns:
-		return invalidInput("clear AllRuns, or the filter", "%s.AllRuns is set beside a filter", what)
+		return invalidInput("clear AllRuns, or the filter", "%s.AllRuns is set together with a filter", what)
 	case o.Cap < 0:
 		return invalidInput(fmt.Sprintf("use 0 for %d, or a number of runs", defaultCap), "%s.Cap is %d", what, o.Cap)
 	}
@@ -263,7 +261,7 @@ func (o *PruneOptions) check() error {
 	switch {
 	case o == nil || o.OlderThan == 0:
 		return invalidInput(
-			"say how long ago a run must have ended, for example 30 * 24 * time.Hour",
+			"set the least time since a run's end, for example 30 * 24 * time.Hour",
 			"%s.OlderThan is not set",
 			what,
 		)

@@ -10,9 +10,9 @@ import (
 
 // Options of [Open]. nil means none: the runtime can trigger, read and maintain, but executes nothing.
 type Options struct {
-	// Codec encodes payloads and outputs before they are stored, for example to encrypt them (package sealed). Every
-	// process that triggers, executes or shows the runs of an environment needs it. nil stores them unchanged; runs
-	// that were stored with a codec are then read without payload and output, and not executed (docs/encryption.md).
+	// Codec encodes payloads and outputs for the storage, for example to encrypt them (package sealed). Every process
+	// that triggers, executes or shows the runs of an environment needs it. nil stores them unchanged; runs stored with
+	// a codec are then read without payload and output, and not executed (docs/encryption.md).
 	Codec runlane.Codec
 
 	// Environment scopes all reads and writes of the runtime. "" means the lane's environment, or
@@ -22,10 +22,10 @@ type Options struct {
 	// Handlers are the tasks that execute in this process. A task id may appear once.
 	Handlers []runlane.Handler
 
-	// HideErrorTexts keeps the texts of handler errors and panic values out of the log and the runs, because they may
-	// quote payloads and credentials. By default the log has them with the attempt's outcome. A run has them if its
-	// task sets runlane.TaskOptions.ErrorMessages, which this option does not change, or on a lane that only this
-	// process can reach. A Codec hides them too. Messages of *runlane.Error are always kept.
+	// HideErrorTexts keeps the texts of handler errors and panic values out of the log and the runs: they may quote
+	// payloads and credentials. By default the log has them. A run has them if its task sets
+	// runlane.TaskOptions.ErrorMessages, which this option does not change, or on a lane that only this process can
+	// reach. A Codec hides them too. Messages of *runlane.Error are always kept.
 	HideErrorTexts bool
 
 	// Hooks see every commit of this process once it is durable.
@@ -49,9 +49,9 @@ type Options struct {
 	// Queues names queues without a handler here, so that Open checks triggers on them.
 	Queues []runlane.Queue
 
-	// Schedules create runs when they are due. Each tick creates the runs that became due since the last tick. On a
-	// lane that only this process can reach, workers that tick also create them at the exact time. On other lanes Open
-	// logs a warning for an interval shorter than a minute. Their tasks need no handler here. Ids are unique.
+	// Schedules create runs when they are due. Each tick creates the runs that became due since the last one. On a lane
+	// that only this process can reach, workers that tick also create them at the exact time; on other lanes Open logs
+	// a warning for an interval shorter than a minute. Their tasks need no handler here. Ids are unique.
 	Schedules []runlane.Schedule
 
 	// Tasks have no handler here: clients in any language claim their runs ([Runtime.Claim]), through package server or
@@ -59,9 +59,9 @@ type Options struct {
 	Tasks []ClientTask
 
 	// TokenKeys sign answer tokens (runlane.Signal.Token). The first key signs, each verifies, so that a key can be
-	// replaced while its tokens are in use. A key has at least 32 random bytes. nil means no tokens: creating and
-	// accepting one is runlane.ErrCapabilityUnsupported. The owner of a key can answer every wait of the environment.
-	// [TokenKeysFromEnv] reads them from a variable.
+	// replaced while its tokens are in use. A key has at least 32 random bytes, and its owner can answer every wait of
+	// the environment. nil means no tokens: creating and accepting one is runlane.ErrCapabilityUnsupported. See
+	// [TokenKeysFromEnv].
 	TokenKeys [][]byte
 
 	// World replaces clock, randomness and ids. nil means the real ones.
@@ -146,11 +146,11 @@ type WorkOptions struct {
 	// Grace is how long attempts may go on after the context ended. 0 means runlane.DefaultGrace; less than 0, such as
 	// runlane.NoWait, means no grace.
 	Grace time.Duration
-	// Lease is how long this worker keeps a run without a heartbeat; it sends three in that time. Once the lease of a
-	// dead worker has expired, the next tick recovers its runs for other workers. A process executes such runs one at a
-	// time; the others are redelivered after about half a minute. With a shorter lease recovery is faster, but an
-	// attempt costs a commit per third of it, and a worker that stalls for longer loses its attempts. 0 means
-	// runlane.DefaultLease; less than MinLease is runlane.ErrConfigurationInvalid.
+	// Lease is how long this worker keeps a run without a heartbeat; it sends three in that time. Once a dead worker's
+	// lease has expired, the next tick recovers the run for other workers. A process executes such runs one at a time;
+	// the others are redelivered after about half a minute. A shorter lease recovers faster, but an attempt costs a
+	// commit per third of it, and a worker that stalls for longer loses its attempts. 0 means runlane.DefaultLease;
+	// less than MinLease is runlane.ErrConfigurationInvalid.
 	Lease time.Duration
 	// NoTick leaves maintenance, including schedules, to another process. By default this process ticks at the start
 	// and every minute, on a lane in a file about every ten seconds.
@@ -169,9 +169,8 @@ const MinLease = 5 * time.Second
 // DefaultDrainWait is the default of WorkOptions.DrainWait. A first retry comes after about a second.
 const DefaultDrainWait = 2 * time.Second
 
-// DrainReport describes the runs that a drain leaves in its queues: runs that wait for a later time, for a slot or for
-// a handler that is missing here, and runs leased by another worker, dead or alive. An interrupted drain also leaves
-// due runs.
+// DrainReport describes the runs that a drain leaves in its queues: they wait for a later time, a slot or a handler
+// that is missing here, or another worker, dead or alive, has their lease. An interrupted drain also leaves due runs.
 type DrainReport struct {
 	// Interrupted reports whether the context ended, or the runtime was closed, before the drain was done.
 	Interrupted bool

@@ -9,15 +9,14 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// In an ordered queue a wakeup has a place in its group, and the wakeups behind it come once it is acknowledged. Never
-// acknowledge a wakeup while its run may still execute: the next one would be delivered. The wakeup of an interrupted
-// attempt keeps its place. A run that waits gives up its place and comes back at the end (docs/internals/design.md,
-// Ordered queues).
+// In an ordered queue the acknowledgement of a wakeup lets the next one of its group come. Never acknowledge a wakeup
+// while its run may still execute. The wakeup of an interrupted attempt keeps its place. A run that waits gives up its
+// place and comes back at the end (docs/internals/design.md, Ordered queues).
 
 // ErrOwned: another worker may still execute the run, and its queue is ordered. [Runtime.ExecuteDelivery] returns it in
-// its error's chain when a lease on the run stands or the attempt lost its lease, when the run was asked to stop and
-// has not ended, or when a shutdown left its handler running. No more was written. Redeliver the wakeup later: the
-// wakeups behind it wait until the run has ended or waits.
+// its error's chain if a lease on the run stands, if the attempt lost its lease, if the run was asked to stop and has
+// not ended, or if a shutdown left its handler running. No more was written. Redeliver the wakeup later: the wakeups
+// behind it wait until the run has ended or waits.
 var ErrOwned = errors.New("runlane: the run is owned, and its queue is ordered")
 
 // ErrOrdered: the queue is ordered, and only wakeups have the order. [Runtime.ExecuteNext], [Runtime.RunNow] and a
@@ -32,10 +31,10 @@ func (rt *Runtime) ordered(queue runlane.QueueName) bool {
 	return rt.lane.Transport.Ordered(queue)
 }
 
-// holdsPlace refuses to acknowledge a wakeup of an ordered queue while its run is owned. A run that was asked to stop
-// is owned until it has ended, even with an expired lease: its paused owner may go on and extend it. A run that a
-// shutdown released with its handler still running is owned until it is due, when its lease would have ended.
-func (d *delivery) holdsPlace(ctx context.Context, run *runlane.Run, j judgement) error {
+// redeliverIfOwned refuses to acknowledge a wakeup of an ordered queue while its run is owned. A run that was asked to
+// stop is owned until it has ended, even with an expired lease: its paused owner may go on and extend it. A run
+// released with its handler still running is owned until it is due, when its lease would have ended.
+func (d *delivery) redeliverIfOwned(ctx context.Context, run *runlane.Run, j judgement) error {
 	switch {
 	case !d.byWakeup, d.wakeup.Queue != "" && d.wakeup.Queue != run.Queue, !d.rt.ordered(run.Queue):
 		return nil
@@ -62,9 +61,9 @@ func (rt *Runtime) leftBehind(ctx context.Context, run *runlane.Run) (bool, erro
 	return is && released.Reason == reasonShutdown, nil
 }
 
-// comesAgain hands the wakeup back if its run is not settled: no other wakeup was sent for the rest, or another worker
-// may execute the run.
-func (d *delivery) comesAgain(x *execution, result *DeliveryResult) error {
+// redeliverIfUnsettled hands the wakeup back if its run is not settled: no other wakeup was sent for the rest, or
+// another worker may execute the run.
+func (d *delivery) redeliverIfUnsettled(x *execution, result *DeliveryResult) error {
 	switch {
 	case !d.byWakeup:
 		return nil
@@ -79,7 +78,7 @@ func (d *delivery) comesAgain(x *execution, result *DeliveryResult) error {
 		Code:      runlane.ErrOperationCancelled,
 		Message:   "the attempt was ended by a shutdown, and its run is released",
 		RunID:     x.started.ID,
-		Hint:      "hand the wakeup back: it keeps its place before those behind it",
+		Hint:      "redeliver the wakeup: it keeps its place in the queue",
 		Retryable: true,
 		Cause:     errReleased,
 	}
@@ -91,20 +90,20 @@ func owned(id runlane.RunID) error {
 		Conflict:  runlane.ConflictLeaseOwnership,
 		Message:   "another worker owns the run, and its queue is ordered",
 		RunID:     id,
-		Hint:      "hand the wakeup back with a delay: those behind it wait for the run",
+		Hint:      "redeliver the wakeup after a delay: the next ones wait for this run",
 		Retryable: true,
 		Cause:     ErrOwned,
 	}
 }
 
-// inAnyOrder refuses ordered queues to callers that take runs from the storage.
-func (rt *Runtime) inAnyOrder(what string, queues ...runlane.QueueName) error {
+// refuseOrdered refuses ordered queues to callers that take runs from the storage.
+func (rt *Runtime) refuseOrdered(what string, queues ...runlane.QueueName) error {
 	for _, name := range queues {
 		if rt.ordered(name) {
 			return &runlane.Error{
 				Code:    runlane.ErrConfigurationInvalid,
-				Message: fmt.Sprintf("%s waits for no wakeups, and queue %q is ordered by them", what, name),
-				Hint:    "let a worker receive, or name other queues",
+				Message: fmt.Sprintf("%s reads the storage, and only wakeups have the order of queue %q", what, name),
+				Hint:    "use a worker that receives wakeups, or name other queues",
 				Cause:   ErrOrdered,
 			}
 		}

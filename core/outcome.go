@@ -71,7 +71,6 @@ func (x *execution) outcomeBody(c *ownerCommand, run *runlane.Run, v verdict, at
 	return &runlane.RunFailed{Attempt: attempt, Failure: v.failure}
 }
 
-// stopReason is the reason of a stop that costs the run nothing.
 func (x *execution) stopReason() string {
 	if x.cut {
 		return reasonDeadline
@@ -101,7 +100,6 @@ func (rt *Runtime) retryDelay(task *runlane.Definition, v verdict, n int) time.D
 	return rt.world.around(delay)
 }
 
-// backoffTime limits an application's backoff function.
 const backoffTime = time.Second
 
 // backoffDelay survives an application's backoff that panics, ends its goroutine or does not return. The run must get
@@ -211,7 +209,6 @@ func (x *execution) append(
 	return projected, err
 }
 
-// sameState reports whether current is the run of a write with an unknown outcome.
 func sameState(current, written *runlane.Run) bool {
 	return current != nil && current.EventSequence == written.EventSequence && current.Status == written.Status &&
 		current.UpdatedAt.Equal(written.UpdatedAt) && current.Counters == written.Counters

@@ -248,7 +248,6 @@ type creation struct {
 	requested runlane.RunDeliveryRequested
 }
 
-// callSource is the source of the runs of a call.
 func callSource(parent *runlane.Run, call string) runlane.Source {
 	source := runlane.Source{Type: runlane.SourceCall, RunID: parent.ID, Call: call, CreatedAt: parent.CreatedAt}
 	if parent.Source.Type == runlane.SourceCall {

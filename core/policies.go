@@ -9,8 +9,6 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// The queues that this runtime knows, with their policies.
-
 // policy is the queue's current policy as far as this process knows it.
 func (rt *Runtime) policy(name runlane.QueueName) runlane.Queue {
 	if q, ok := rt.queues[name]; ok {
@@ -47,7 +45,6 @@ func (rt *Runtime) registerQueue(q runlane.Queue) error {
 	return nil
 }
 
-// checkQueue validates a queue of a definition, an option or a call.
 func (rt *Runtime) checkQueue(q runlane.Queue) error {
 	if known, ok := rt.queues[q.Name]; ok {
 		if known == q {
@@ -90,7 +87,6 @@ func (rt *Runtime) unknownHere(name runlane.QueueName) bool {
 	})
 }
 
-// checkQueues validates the queues to take work from.
 func (rt *Runtime) checkQueues(option string, names []runlane.QueueName) error {
 	if names != nil && len(names) == 0 {
 		return invalidOption(

@@ -72,7 +72,6 @@ func (w *worker) poll(ctx context.Context) error {
 	}
 }
 
-// poller is the state of one poll loop.
 type poller struct {
 	worker   *worker
 	free     chan struct{} // one token per attempt in progress
@@ -187,7 +186,6 @@ func (p *poller) release(id runlane.RunID, executed bool) {
 	}
 }
 
-// endedSoFar counts the attempts that were executed here.
 func (p *poller) endedSoFar() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -223,7 +221,7 @@ const drainProbe = 5 * time.Millisecond
 // drainAgain is the pause before a drain lists due runs again.
 const drainAgain = 50 * time.Millisecond
 
-// reportTime limits the reading of the runs that a drain leaves, also after an interrupt.
+// reportTime limits the reading for a DrainReport.
 const reportTime = 2 * time.Second
 
 // awaitDue waits for the next run that this drain has not skipped, if one becomes due within bound, and returns the
@@ -285,9 +283,9 @@ func (p *poller) knows(ref *lane.RunRef) bool {
 	return passed && pass.holds(ref.Sequence) || busy
 }
 
-// leave reports the runs that a drain leaves, even an interrupted one. Best effort: if they cannot be read in time, the
-// drain still succeeds, but More is set.
-func (w *worker) leave(ctx context.Context) {
+// reportLeft reports the runs that a drain leaves, even an interrupted one. Best effort: if they cannot be read in
+// time, the drain still succeeds, but More is set.
+func (w *worker) reportLeft(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTime)
 	defer cancel()
 	report := DrainReport{Interrupted: !w.drained.Load(), More: true}
@@ -303,7 +301,6 @@ func (w *worker) leave(ctx context.Context) {
 	w.logLeft(ctx, &report)
 }
 
-// active lists the first active runs of the environment.
 func (w *worker) active(ctx context.Context) (*runlane.Page[runlane.RunSummary], error) {
 	q := lane.RunQuery{PageQuery: lane.PageQuery{Environment: w.rt.environment, Limit: runlane.DefaultPageLimit}}
 	for _, status := range runlane.Statuses() {

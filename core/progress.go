@@ -16,7 +16,6 @@ import (
 // progressInterval is the minimum time between two written notes of an attempt. Later notes in it replace earlier ones.
 const progressInterval = time.Second
 
-// notes are the progress of one attempt.
 type notes struct {
 	mu      sync.Mutex
 	written time.Time // by the real clock
@@ -117,7 +116,6 @@ func (r *Runs) Progress(ctx context.Context, id runlane.RunID) (*runlane.Progres
 // encodedFrom is the output length from which checkOutput runs the codec: it adds little to shorter ones.
 const encodedFrom = 64 << 10
 
-// checkOutput refuses an output that the commit would refuse.
 func (x *execution) checkOutput(b json.RawMessage) error {
 	stored := []byte(b)
 	if x.rt.coded && len(b) >= encodedFrom {
@@ -145,7 +143,6 @@ func (x *execution) ReportOutput(b json.RawMessage) error {
 	return nil
 }
 
-// takeOutput returns the output of a success.
 func (x *execution) takeOutput() []byte {
 	x.outputMu.Lock()
 	defer x.outputMu.Unlock()

@@ -19,15 +19,14 @@ const prunePages = 20
 
 // Prune removes runs that ended more than OlderThan ago, with their histories, oldest first, at most Limit in one call.
 // Call again with Next until it is empty; the first call fixes the cutoff. Runs that still hold an idempotency key are
-// skipped unless ReleaseOwners is set. Removed runs are gone: no list has them, and their ids count as unused. Unless
-// Statuses are given, the last call also removes the records of flows that finished before the cutoff. A flow can be
-// retried while its record and its runs exist.
+// skipped unless ReleaseOwners is set. The ids of removed runs count as unused. Unless Statuses are given, the last
+// call also removes the records of flows that finished before the cutoff. A flow can be retried while its record and
+// its runs exist.
 //
 // A dry run counts by the list, which lags a little and begins with the newest run. A call may match a few more than
 // Limit, fewer, or none, and still have a Next. Skipped then counts the matched runs that hold a key.
 //
-// Missing or impossible options are runlane.ErrValidationFailed. A storage that cannot prune is
-// runlane.ErrCapabilityUnsupported.
+// Impossible options are runlane.ErrValidationFailed. A storage that cannot prune is runlane.ErrCapabilityUnsupported.
 func (r *Runs) Prune(ctx context.Context, options *PruneOptions) (*BulkResult, error) {
 	if err := r.rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -67,7 +66,6 @@ func (r *Runs) Prune(ctx context.Context, options *PruneOptions) (*BulkResult, e
 	}, nil
 }
 
-// pruning is one call.
 type pruning struct {
 	rt      *Runtime
 	scope   string
@@ -114,7 +112,7 @@ func (rt *Runtime) newPruning(o *PruneOptions) (*pruning, error) {
 	return p, nil
 }
 
-// nextMilli rounds up to a whole millisecond, as runs end at whole milliseconds.
+// nextMilli rounds up, as runs end at whole milliseconds.
 func nextMilli(at time.Time) time.Time { return runlane.UTCMillis(at.Add(time.Millisecond - 1)) }
 
 // next resumes with the same cutoff.

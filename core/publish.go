@@ -46,7 +46,6 @@ func (rt *Runtime) PublishWakeups(ctx context.Context, outboxIDs []string) (Stag
 	return total, total.Err
 }
 
-// publishRows claims the given rows and publishes the claimed ones.
 func (rt *Runtime) publishRows(ctx context.Context, ids []string, aside *queuesAside) StageResult {
 	now := rt.now()
 	rows, err := rt.storage().ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{
@@ -66,17 +65,17 @@ func (rt *Runtime) publishRows(ctx context.Context, ids []string, aside *queuesA
 
 // publishCommitted publishes rows that this process claimed in their commit. It survives the caller's context.
 func (rt *Runtime) publishCommitted(ctx context.Context, outbox []lane.OutboxMessage) StageResult {
-	return rt.publish(ctx, mine(outbox), nil)
+	return rt.publish(ctx, withoutUnclaimed(outbox), nil)
 }
 
-func mine(outbox []lane.OutboxMessage) []lane.OutboxMessage {
-	if slices.ContainsFunc(outbox, notMine) {
-		return slices.DeleteFunc(slices.Clone(outbox), notMine)
+func withoutUnclaimed(outbox []lane.OutboxMessage) []lane.OutboxMessage {
+	if slices.ContainsFunc(outbox, unclaimed) {
+		return slices.DeleteFunc(slices.Clone(outbox), unclaimed)
 	}
 	return outbox
 }
 
-func notMine(row lane.OutboxMessage) bool {
+func unclaimed(row lane.OutboxMessage) bool {
 	return row.Status != lane.OutboxClaimed || row.ClaimToken == ""
 }
 
@@ -150,7 +149,6 @@ func checkOutcomes(outcomes []lane.PublishOutcome, want int) error {
 	return nil
 }
 
-// publishMarks sorts rows by the mark to record.
 type publishMarks struct {
 	published []lane.OutboxRef
 	failed    []lane.OutboxFailure
@@ -249,7 +247,6 @@ func unlessClaimLost(err error) error {
 	return err
 }
 
-// publishBackoff is the wait after the nth refusal of a message.
 func publishBackoff(n int) time.Duration {
 	return runlane.Exponential{Base: publishBackoffBase, Max: publishBackoffMax}.Delay(n)
 }
@@ -334,7 +331,6 @@ func (rt *Runtime) sendDelayed(ctx context.Context, wakeups ...lane.DelayedWakeu
 	return nil
 }
 
-// add sums up two results of one stage.
 func (r *StageResult) add(other StageResult) {
 	r.Done += other.Done
 	r.Skipped += other.Skipped

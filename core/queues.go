@@ -66,8 +66,8 @@ type QueueStats struct {
 	AtLeast bool `json:"atLeast,omitempty"`
 	// KeysAtLeast is AtLeast for Keys alone: the storage counted the queue but not its keys.
 	KeysAtLeast bool `json:"keysAtLeast,omitempty"`
-	// Keys are the same counts by concurrency key, at most [MaxQueueKeys]: the keys with the most waiting runs, then
-	// with the most slots. A bounded queue applies its limit to each key. nil when no active run has a key.
+	// Keys are the counts by concurrency key, at most [MaxQueueKeys]: keys with the most waiting runs, then with the
+	// most slots. A bounded queue applies its limit to each key. nil when no active run has a key.
 	Keys []KeyStats `json:"keys,omitempty"`
 	// MoreKeys is the number of omitted keys.
 	MoreKeys int `json:"moreKeys,omitempty"`
@@ -109,9 +109,8 @@ func (q *Queues) List() []QueueState {
 	return states
 }
 
-// InUse returns the queues of List and of the tasks that other programs' ticks store, by name. If the storage keeps no
-// catalog of tasks, it equals List. Tasks that give one queue different limits are a fault of their programs; the task
-// seen last wins.
+// InUse returns the queues of List and of the tasks that other programs' ticks store, by name. Without a catalog of
+// tasks in the storage it equals List. If tasks give one queue different limits, the task seen last wins.
 func (q *Queues) InUse(ctx context.Context) ([]QueueState, error) {
 	states := q.List()
 	tasks, err := q.rt.Tasks().List(ctx)
@@ -161,17 +160,16 @@ func (q *Queues) state(name runlane.QueueName) QueueState {
 	return state
 }
 
-// Stats counts the active runs of a queue. It reads no finished run. Its cost is bounded for any environment: at most
-// 20 pages of active runs and one request to the transport. On DynamoDB the first page is a query for each kind of
-// marker in each shard (56, half a unit each while there are few runs) and one read for up to 100 runs of the queue;
-// runs of other queues cost only their keys. If one page is not enough, up to 5,000 running runs are counted first,
-// which takes one more page. Beyond some 9,000 runs of the queue, or 18,000 active runs of all queues, less while
-// thousands are running, the counts are lower bounds and AtLeast is set. The lanes in memory and in a file count all
-// runs of the queue.
+// Stats counts the active runs of a queue. Its cost is bounded: at most 20 pages of active runs and one request to the
+// transport. On DynamoDB the first page is a query for each kind of marker in each shard (56, half a unit each while
+// there are few runs) and one read for up to 100 runs of the queue; runs of other queues cost only their keys. If one
+// page is not enough, up to 5,000 running runs are counted first, which takes one more page. Beyond some 9,000 runs of
+// the queue, or 18,000 active runs of all queues, less while thousands are running, the counts are lower bounds and
+// AtLeast is set. The lanes in memory and in a file count all runs of the queue.
 //
-// Any queue is allowed, also one that this runtime does not know. An invalid name is runlane.ErrValidationFailed. A
-// lane that does not show runs to operators is runlane.ErrCapabilityUnsupported. If the transport does not answer, its
-// error comes with stats that lack only Backlog and InFlight.
+// Any queue is allowed, even an unknown one. An invalid name is runlane.ErrValidationFailed. A lane that does not show
+// runs to operators is runlane.ErrCapabilityUnsupported. If the transport does not answer, its error comes with stats
+// that lack only Backlog and InFlight.
 func (q *Queues) Stats(ctx context.Context, name runlane.QueueName) (*QueueStats, error) {
 	if err := q.rt.gate.enterLate(); err != nil {
 		return nil, err

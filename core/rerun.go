@@ -13,17 +13,17 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Rerun repeats a finished run, with any outcome, as a new run that names its source. The new run takes over queue,
-// concurrency key, singleton key, meta and payload, and is due at once. It has no idempotency key: its source is its
-// identity. A second call, for example after a lost answer, returns the existing run; to repeat again, rerun that one.
-// The reason is kept in the new run's meta, as "runlane.reason".
+// Rerun repeats a finished run, with any outcome, as a new run that is due at once. The new run takes over queue,
+// concurrency key, singleton key, meta and payload. It has no idempotency key: its source is its identity. A second
+// call, for example after a lost answer, returns the existing run; to repeat again, rerun that one. The reason is kept
+// in the new run's meta, as "runlane.reason".
 //
 // After any of these errors nothing was written:
 //
 //   - runlane.ErrValidationFailed: the run is still active.
 //   - runlane.ErrRunNotFound: there is no such run.
-//   - runlane.ErrStorageConflict with runlane.ConflictSingletonKey: another active run, in Error.RunID, holds the
-//     singleton key.
+//   - runlane.ErrStorageConflict with runlane.ConflictSingletonKey: the active run in Error.RunID holds the singleton
+//     key.
 //   - runlane.ErrConfigurationInvalid: the queue has no binding.
 //   - runlane.ErrPayloadUnreadable: this process cannot open the payload.
 func (r *Runs) Rerun(ctx context.Context, id runlane.RunID, options *ChangeOptions) (*runlane.Run, error) {
@@ -32,8 +32,8 @@ func (r *Runs) Rerun(ctx context.Context, id runlane.RunID, options *ChangeOptio
 
 // Retry replaces a failed run by a new run. Unlike a rerun it takes over the idempotency key with its retention, so
 // that a trigger with the key returns the new run. The new run has the task's whole retry budget. Otherwise it equals
-// [Runs.Rerun]. A run that did not fail is runlane.ErrValidationFailed. If another run, in Error.RunID, has the key by
-// now, the error is runlane.ErrStorageConflict with runlane.ConflictIdempotencyKey.
+// [Runs.Rerun]. A run that did not fail is runlane.ErrValidationFailed. If the run in Error.RunID has the key by now,
+// the error is runlane.ErrStorageConflict with runlane.ConflictIdempotencyKey.
 func (r *Runs) Retry(ctx context.Context, id runlane.RunID, options *ChangeOptions) (*runlane.Run, error) {
 	return repeated(r.Repeat(ctx, id, runlane.SourceManualRetry, options))
 }
@@ -134,7 +134,6 @@ func keyTaken(holder runlane.RunID, cause error) error {
 	return e
 }
 
-// planRepeat plans and validates the new run.
 func (c change) planRepeat(source *runlane.Run, kind runlane.SourceType) (*plan, error) {
 	if err := firstError(checkRepeatable(source, kind), source.PayloadError()); err != nil {
 		return nil, err
@@ -163,7 +162,7 @@ func (c change) planRepeat(source *runlane.Run, kind runlane.SourceType) (*plan,
 	if err := checkMeta(p); err != nil {
 		return nil, &runlane.Error{
 			Code:    runlane.ErrValidationFailed,
-			Message: "the reason does not fit beside the run's meta",
+			Message: "the reason does not fit into the run's meta",
 			RunID:   source.ID,
 			Hint:    fmt.Sprintf("meta has at most %d bytes: give a shorter reason, or none", runlane.MaxMetaBytes),
 			Cause:   err,

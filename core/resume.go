@@ -20,8 +20,7 @@ var (
 
 // Resume makes a waiting run due now: it skips the rest of the delay, backoff, release or sleep. The reason is kept
 // with the event. Counters, the last failure and the retry budget stay. The returned run is queued, or, in a bounded
-// queue, due in its old status until it has a slot. A refused wakeup does not fail the call: the outbox keeps it.
-// Errors:
+// queue, due in its old status until it has a slot. If the wakeup is refused, the outbox keeps it. Errors:
 //
 //   - runlane.ErrValidationFailed: the run does not wait for a time, or the options are wrong (then it read no run). A
 //     due queued run has its delivery, or waits for a slot; after a dead letter, [DeadLetters.Requeue] requests
@@ -41,9 +40,9 @@ func (r *Runs) Resume(ctx context.Context, id runlane.RunID, options *ChangeOpti
 }
 
 // ResumeAll resumes all matching runs as [Runs.Resume] does, at most Cap in one call. It skips runs that went on
-// meanwhile, and resumes no run twice, even if it waits again and the call continues from Next. Without Statuses it
-// matches scheduled, retrying and released runs. Delayed runs of a bounded queue need the status queued; due ones are
-// skipped. Another status is runlane.ErrValidationFailed. Otherwise it behaves like [Runs.CancelAll].
+// meanwhile, and resumes no run twice, even across calls with Next. Without Statuses it matches scheduled, retrying and
+// released runs. Delayed runs of a bounded queue need the status queued; due ones are skipped. Other statuses are
+// runlane.ErrValidationFailed. Otherwise it behaves like [Runs.CancelAll].
 func (r *Runs) ResumeAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
 	return r.rt.bulk(ctx, &bulkCall{
 		name:      "resume",
@@ -70,14 +69,14 @@ func (c change) resume(ctx context.Context, id runlane.RunID) (*runlane.Run, err
 		}
 		at := c.rt.now()
 		if delayed := run.Status == runlane.StatusQueued && at.Before(run.RunAt); !delayed && !run.Status.Waiting() {
-			return nil, doesNotWait(run)
+			return nil, notWaiting(run)
 		}
 		if run.Waiting.Has(runlane.WaitingEnds) {
 			return nil, &runlane.Error{
 				Code:    runlane.ErrValidationFailed,
-				Message: "the run waits for the runs of its flow that it goes after",
+				Message: "the run waits for earlier nodes of its flow",
 				RunID:   id,
-				Hint:    "see the flow; cancel or resume what it waits for",
+				Hint:    "see the flow; cancel or resume these nodes",
 				Cause:   errMovedOn,
 			}
 		}
@@ -101,9 +100,8 @@ func (c change) resume(ctx context.Context, id runlane.RunID) (*runlane.Run, err
 	return nil, changedTooOften(id)
 }
 
-// endSleeps ends the sleep that the run waits for, the first one to end: otherwise its handler would go on sleeping.
-// Other limits of the wait stay. It writes the record before the run goes on, since an interrupted call may lose the
-// later one.
+// endSleeps ends the run's sleep that would end first: otherwise its handler would go on sleeping. Other limits of the
+// wait stay. It writes the record before the run goes on, since an interrupted call may lose the later write.
 func (rt *Runtime) endSleeps(ctx context.Context, run *runlane.Run, at time.Time) error {
 	if !run.Waiting.Has(runlane.WaitingTime) || !at.Before(run.Waiting.Until) {
 		return nil
@@ -191,15 +189,14 @@ func (rt *Runtime) resumption(
 	return &lane.AppendCommand{Transition: transition, Outbox: initial}, nil
 }
 
-// doesNotWait refuses a run that cannot be resumed.
-func doesNotWait(run *runlane.Run) error {
+func notWaiting(run *runlane.Run) error {
 	hint := "ask Runs().Explain what it waits for"
 	if run.Status.Terminal() {
 		hint = "a finished run never changes again; rerun it"
 	}
 	return &runlane.Error{
 		Code:    runlane.ErrValidationFailed,
-		Message: fmt.Sprintf("the run is %s: only what waits for a time is resumed", run.Status),
+		Message: fmt.Sprintf("the run is %s; only runs that wait for a time can be resumed", run.Status),
 		RunID:   run.ID,
 		Hint:    hint,
 		Cause:   errMovedOn,

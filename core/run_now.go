@@ -8,14 +8,13 @@ import (
 )
 
 // RunNow creates a run and executes one attempt of it here: run.created, run.lease_claimed and run.started are one
-// commit, and no wakeup is sent. It returns after that attempt, with any outcome: a failed handler is no error here,
-// read Run.Status and Run.Failure. A run to be retried or released goes on like any other.
+// commit, and no wakeup is sent. It returns after that attempt. A failed handler is no error here: read Run.Status and
+// Run.Failure. A run to be retried or released goes on like any other.
 //
 // The task needs a handler here that accepts the payload (runlane.ErrTaskNotFound). A duplicate idempotency key
-// executes no attempt and returns the existing run. Without a free slot in a bounded queue the error is
-// runlane.ConflictQueueCapacity, and no run was written. An ordered queue is runlane.ErrConfigurationInvalid
-// ([ErrOrdered]), because the run would not wait for its turn. Options that delay the run (Delay, RunAt, Deferred) are
-// runlane.ErrValidationFailed. When ctx ends, the attempt is released as on a shutdown.
+// executes no attempt and returns the existing run. A full bounded queue is runlane.ConflictQueueCapacity, and no run
+// is written. An ordered queue is runlane.ErrConfigurationInvalid ([ErrOrdered]): the run would not wait for its turn.
+// Delay, RunAt and Deferred are runlane.ErrValidationFailed. When ctx ends, the attempt is released as on a shutdown.
 func (rt *Runtime) RunNow(
 	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions,
 ) (*runlane.TriggerResult, error) {
@@ -40,7 +39,7 @@ func (rt *Runtime) RunNow(
 	if err := checkAccepts(h, "", p.payload); err != nil {
 		return nil, err
 	}
-	if err := rt.inAnyOrder("RunNow", p.queue.Name); err != nil {
+	if err := rt.refuseOrdered("RunNow", p.queue.Name); err != nil {
 		return nil, err
 	}
 	if !rt.storage().Capabilities().LeasesRuns {

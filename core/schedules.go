@@ -105,9 +105,8 @@ func (s *Schedules) Pause(ctx context.Context, id runlane.ScheduleID, options *C
 }
 
 // Resume lets a paused schedule fire again. Occurrences that became due during the pause, or shortly before it without
-// a tick, are recorded as one skip with reason runlane.SkippedPaused, and never fire. It needs the schedule's
-// definition to know these times (runlane.ErrScheduleNotFound). Resuming a schedule that is not paused changes no
-// record.
+// a tick, are recorded as one skip with reason runlane.SkippedPaused, and never fire. Without the schedule's definition
+// these times are unknown (runlane.ErrScheduleNotFound). Resuming a schedule that is not paused changes no record.
 func (s *Schedules) Resume(ctx context.Context, id runlane.ScheduleID, options *ChangeOptions) error {
 	if err := s.rt.gate.enterLate(); err != nil {
 		return err
@@ -120,8 +119,8 @@ func (s *Schedules) Resume(ctx context.Context, id runlane.ScheduleID, options *
 }
 
 // TriggerNow creates a run of the schedule now, regardless of its times, pause and overlap policy. The run has the
-// schedule as its source, and the time of this call as its fire time. The reason is kept in its meta, as
-// "runlane.reason". It needs the schedule's definition (runlane.ErrScheduleNotFound). A held singleton key is
+// schedule as its source and the time of this call as its fire time. The reason is kept in its meta, as
+// "runlane.reason". Without the schedule's definition it is runlane.ErrScheduleNotFound. A held singleton key is
 // runlane.ConflictSingletonKey.
 //
 // Unless the overlap policy is runlane.OverlapAllow, the run is first noted in the schedule's record, where the next
@@ -163,16 +162,14 @@ func (s *Schedules) change(
 	return s.rt.schedules.Change(ctx, id, func(r *runlane.ScheduleRecord) { apply(r, reason) })
 }
 
-// scheduleHost gives package schedule access to the runtime.
+// scheduleHost implements schedule.Host.
 type scheduleHost struct{ rt *Runtime }
 
-// Now implements schedule.Host.
 func (h scheduleHost) Now() time.Time { return h.rt.now() }
 
-// Storage implements schedule.Host.
 func (h scheduleHost) Storage() lane.Storage { return h.rt.storage() }
 
-// Create implements schedule.Host. A schedule's run has no idempotency key: the occurrence is its identity.
+// Create sets no idempotency key: the occurrence is the run's identity.
 func (h scheduleHost) Create(
 	ctx context.Context, d *schedule.Definition, run *schedule.Run,
 ) (*runlane.Run, func(context.Context), error) {
@@ -203,7 +200,6 @@ func (h scheduleHost) Create(
 	return commit.Run, func(ctx context.Context) { h.rt.announce(ctx, p, commit) }, nil
 }
 
-// Cancel implements schedule.Host.
 func (h scheduleHost) Cancel(ctx context.Context, id runlane.RunID, actor runlane.Actor, reason string) error {
 	_, _, err := change{rt: h.rt, actor: actor, reason: reason}.cancel(ctx, id)
 	if movedOn(err) {

@@ -115,7 +115,6 @@ func checkSignalID(id string) error {
 	return nil
 }
 
-// send puts the signal, and tries again on a conflict.
 func (s *sending) send(ctx context.Context) error {
 	wait := signalBackoff
 	for range signalRounds {
@@ -149,12 +148,12 @@ func (s *sending) round(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	if existing, err := s.judge(ctx, mail); existing || err != nil {
-		s.note(existing)
+		s.fillReceipt(existing)
 		return existing, err
 	}
 	defer func() {
 		if done {
-			s.note(false)
+			s.fillReceipt(false)
 		}
 	}()
 	c := &lane.SignalCommand{
@@ -174,7 +173,7 @@ func (s *sending) round(ctx context.Context) (done bool, err error) {
 	}
 	satisfied, err := s.satisfies(ctx, mail.Run.Waiting)
 	if err == nil {
-		err = s.room(ctx, mail, satisfied)
+		err = s.checkLimit(ctx, mail, satisfied)
 	}
 	if err != nil {
 		return false, err
@@ -200,8 +199,7 @@ func (s *sending) round(ctx context.Context) (done bool, err error) {
 	return true, nil
 }
 
-// note fills in the receipt.
-func (s *sending) note(existing bool) {
+func (s *sending) fillReceipt(existing bool) {
 	if s.receipt != nil {
 		s.receipt.Existing = existing && !s.fresh
 	}
@@ -215,7 +213,7 @@ func (s *sending) judge(ctx context.Context, mail *lane.Mail) (existing bool, er
 	case s.source != nil && !origin.Same(run.Source, *s.source):
 		return false, origin.Stranger(run, *s.source)
 	case !s.created.IsZero() && !run.CreatedAt.Equal(s.created):
-		return false, ended(run, "the run that is meant is gone, and another has its id")
+		return false, ended(run, "the addressed run is gone, and another run has its id")
 	case s.given && len(mail.Signals) > 0:
 		if blind.Is(ctx) || bytes.Equal(mail.Signals[0].Body, s.body) {
 			return true, nil
@@ -236,9 +234,9 @@ func (s *sending) judge(ctx context.Context, mail *lane.Mail) (existing bool, er
 	return false, err
 }
 
-// room refuses a signal to a run that has the maximum, unless the run waits for it: an answer by a token, one per name,
-// or the first signal of a name that the run waits for.
-func (s *sending) room(ctx context.Context, mail *lane.Mail, satisfied bool) error {
+// checkLimit refuses a signal to a run that has the maximum, unless the run waits for it: an answer by a token, one per
+// name, or the first signal of a name that the run waits for.
+func (s *sending) checkLimit(ctx context.Context, mail *lane.Mail, satisfied bool) error {
 	if mail.Count < runlane.MaxRunSignals || s.answer {
 		return nil
 	}
@@ -254,14 +252,13 @@ func (s *sending) room(ctx context.Context, mail *lane.Mail, satisfied bool) err
 	return &runlane.Error{
 		Code:    runlane.ErrValidationFailed,
 		RunID:   s.key.RunID,
-		Message: fmt.Sprintf("the run has %d signals, which is the most that are kept unasked", mail.Count),
+		Message: fmt.Sprintf("the run has %d signals, the most that it keeps without a wait for them", mail.Count),
 		Hint: "send what it waits for, or an answer by a token: these are always taken; send others to a run for " +
 			"each round, or fewer of them",
 		Retryable: w == nil, // it may wait for this one next
 	}
 }
 
-// ended is runlane.ErrRunEnded, caused by runlane.ErrValidationFailed.
 func ended(run *runlane.Run, message string) error {
 	return &runlane.Error{
 		Code:    runlane.ErrRunEnded,
@@ -299,7 +296,6 @@ func (s *sending) satisfies(ctx context.Context, w *runlane.Waiting) (bool, erro
 	return len(mail.Signals) == len(q.Names), nil
 }
 
-// resumption ends the run's wait, with a delivery request if the run needs no slot.
 func (s *sending) resumption(run *runlane.Run, at time.Time) (*lane.AppendCommand, error) {
 	by := runlane.WaitingSignal
 	if run.Waiting.Has(runlane.WaitingInput) {

@@ -46,7 +46,7 @@ func (rt *Runtime) signalNode(
 		if !created.IsZero() && f.CreatedAt().UnixMilli() != created.UnixMilli() {
 			return &runlane.Error{
 				Code:    runlane.ErrRunEnded,
-				Message: fmt.Sprintf("the flow %q that is meant is gone, and another has its id", node.Flow),
+				Message: fmt.Sprintf("the addressed flow %q is gone, and another flow has its id", node.Flow),
 				Hint:    "a finished run never changes again",
 				Cause:   runlane.ErrValidationFailed,
 			}

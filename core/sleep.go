@@ -32,7 +32,7 @@ func (x *execution) Sleep(ctx context.Context, name string, d time.Duration) err
 	}
 	var until time.Time
 	if err == nil {
-		err = opened(x, kept, &until)
+		err = decodeRecord(x, kept, &until)
 	}
 	if err != nil {
 		return err
@@ -62,7 +62,6 @@ func (x *execution) sleepHere(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// hasTime reports whether the attempt may last d longer.
 func (x *execution) hasTime(d time.Duration) bool {
 	end, limited := x.handling.Deadline()
 	return !limited || time.Until(end) > d

@@ -115,7 +115,7 @@ func (t *tick) reserveAll(ctx context.Context, refs []lane.RunRef, now time.Time
 		outbox = append(outbox, got.Commit.Outbox...)
 		return true, nil
 	})
-	published := t.rt.publish(ctx, mine(outbox), t.aside)
+	published := t.rt.publish(ctx, withoutUnclaimed(outbox), t.aside)
 	result.Failed += published.Failed
 	result.Err = errors.Join(result.Err, published.Err)
 	return result
@@ -204,7 +204,7 @@ func (rt *Runtime) reserveFreed(ctx context.Context, run *runlane.Run) {
 // ([delivery.wantSlot]). Best effort: the reservation ends by itself.
 func (d *delivery) giveBackSlot(ctx context.Context, run *runlane.Run, at time.Time, why error) {
 	rt, queue := d.rt, d.rt.policy(run.Queue)
-	if !d.byWakeup || !queue.Bounded() || !lane.ReservationActive(run, at) || !d.cannot(run, why) {
+	if !d.byWakeup || !queue.Bounded() || !lane.ReservationActive(run, at) || !d.cannotExecute(run, why) {
 		return
 	}
 	if at.Sub(run.DispatchedAt) < dispatchTimeout(queue)/4 || rt.givenBack.has(run) {
@@ -267,9 +267,9 @@ func (g *givenBack) add(run *runlane.Run) {
 	g.until[run.ID] = run.DispatchExpiresAt
 }
 
-// cannot reports whether no delivery to this process can execute the run. A process that ignores the queue knows
-// nothing about its runs.
-func (d *delivery) cannot(run *runlane.Run, why error) bool {
+// cannotExecute reports whether no delivery to this process can execute the run. A process that ignores the queue
+// knows nothing about its runs.
+func (d *delivery) cannotExecute(run *runlane.Run, why error) bool {
 	return d.checkServed(run) == nil && (errors.Is(why, runlane.ErrTaskNotFound) ||
 		errors.Is(why, runlane.ErrPayloadUnreadable) || errors.Is(why, runlane.ErrConfigurationInvalid))
 }

@@ -47,7 +47,7 @@ func (x *execution) Remember(
 	if call.Kind == runlane.StepKindStep {
 		record.StartedAt = x.rt.now()
 	}
-	if record.Result, err = x.work(ctx, work); err != nil {
+	if record.Result, err = x.runStep(ctx, work); err != nil {
 		return nil, err
 	}
 	kept, err := x.keepStep(ctx, record)
@@ -74,11 +74,11 @@ func (x *execution) recall(ctx context.Context, call runlane.StepCall) (*runlane
 		return nil, x.calledTwice(call)
 	}
 	known := s.known[call.Name]
-	if err := x.judgeKnown(call, known); err != nil {
+	if err := x.checkKind(call, known); err != nil {
 		return nil, err
 	}
 	if known == nil {
-		if err := x.judgeRoom(call.Name); err != nil {
+		if err := x.checkRecordLimit(call.Name); err != nil {
 			return nil, err
 		}
 		s.begun++
@@ -102,8 +102,8 @@ func (x *execution) calledTwice(call runlane.StepCall) error {
 	return e
 }
 
-// judgeKnown refuses a name that belongs to another kind of call.
-func (x *execution) judgeKnown(call runlane.StepCall, known *runlane.StepRecord) error {
+// checkKind refuses a name that belongs to another kind of call.
+func (x *execution) checkKind(call runlane.StepCall, known *runlane.StepRecord) error {
 	if known == nil || known.Kind == call.Kind {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (x *execution) judgeKnown(call runlane.StepCall, known *runlane.StepRecord)
 		"is a %s, and attempt %d recorded a %s of that name", call.Kind, known.Attempt, known.Kind)
 }
 
-func (x *execution) judgeRoom(name string) error {
+func (x *execution) checkRecordLimit(name string) error {
 	if len(x.steps.known)+x.steps.begun < runlane.MaxSteps {
 		return nil
 	}
@@ -176,8 +176,7 @@ func (rt *Runtime) records(ctx context.Context, run *runlane.Run) (records []run
 	}
 }
 
-// work runs a step under a context that also ends with the attempt.
-func (x *execution) work(ctx context.Context, work runlane.StepWork) (json.RawMessage, error) {
+func (x *execution) runStep(ctx context.Context, work runlane.StepWork) (json.RawMessage, error) {
 	inside, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := context.AfterFunc(x.handling, func() { cancel(context.Cause(x.handling)) })
@@ -206,7 +205,7 @@ func (x *execution) keepStep(ctx context.Context, r *runlane.StepRecord) (*runla
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := x.judgeKnown(runlane.StepCall{Name: r.Name, Kind: r.Kind}, kept); err != nil {
+	if err := x.checkKind(runlane.StepCall{Name: r.Name, Kind: r.Kind}, kept); err != nil {
 		return nil, err
 	}
 	s.known[r.Name] = kept
@@ -228,7 +227,6 @@ func (x *execution) keepOn(ctx context.Context, r *runlane.StepRecord) (*runlane
 	}
 }
 
-// put writes a record of this attempt.
 func (x *execution) put(ctx context.Context, r *runlane.StepRecord, replace bool) (*runlane.StepRecord, error) {
 	r.Attempt = x.started.Counters.Attempts
 	return x.rt.storage().KeepRecord(ctx, &lane.KeepCommand{
@@ -254,7 +252,6 @@ func (x *execution) Snapshots(ctx context.Context) ([]runlane.StepRecord, error)
 	return snapshotsOf(records), nil
 }
 
-// snapshotsOf returns the snapshots, latest first.
 func snapshotsOf(records []runlane.StepRecord) []runlane.StepRecord {
 	records = slices.DeleteFunc(records, func(r runlane.StepRecord) bool {
 		return r.Kind != runlane.StepKindSnapshot

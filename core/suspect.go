@@ -84,7 +84,7 @@ func suspected(id runlane.RunID) error {
 		RunID:     id,
 		Retryable: true,
 		Cause:     ErrSuspect,
-		Message:   "the run's last attempt ended without an outcome: it is not executed beside others",
-		Hint:      "execute it when the others have ended, or hand the wakeup back with a delay",
+		Message:   "the run's last attempt ended without an outcome: it must execute alone",
+		Hint:      "execute it when the others have ended, or redeliver the wakeup after a delay",
 	}
 }

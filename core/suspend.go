@@ -14,7 +14,6 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// limitRecord names the record of the time limit of a wait.
 func limitRecord(name string) string { return name + ":limit" }
 
 var _ runlane.WaitHost = (*execution)(nil)
@@ -51,7 +50,7 @@ func (x *execution) Wait(ctx context.Context, request runlane.WaitRequest) (answ
 		case err != nil:
 			return answer, err
 		default:
-			return x.answered(ctx, &request, kept)
+			return x.readAnswer(ctx, &request, kept)
 		}
 	}
 }
@@ -86,8 +85,7 @@ func (x *execution) lookFor(
 	return answer, nil
 }
 
-// opened decodes a record of core.
-func opened(x *execution, kept *runlane.StepRecord, into any) error {
+func decodeRecord(x *execution, kept *runlane.StepRecord, into any) error {
 	if kept.Fault != "" {
 		return &runlane.Error{
 			Code:      runlane.ErrPayloadUnreadable,
@@ -103,7 +101,6 @@ func opened(x *execution, kept *runlane.StepRecord, into any) error {
 	return nil
 }
 
-// missingOf returns the names of a wait without a signal.
 func missingOf(request *runlane.WaitRequest, answer *runlane.WaitAnswer) []string {
 	return slices.DeleteFunc(slices.Clone(request.Names), func(name string) bool {
 		return slices.ContainsFunc(answer.Signals, func(s runlane.ReceivedSignal) bool { return s.Name == name })
@@ -118,13 +115,13 @@ func referTo(answer *keptAnswer) *answerRefs {
 	return refs
 }
 
-// answered reads a wait's answer from its record, and the bodies that did not fit into it.
-func (x *execution) answered(
+// readAnswer reads a wait's answer from its record, and the bodies that did not fit into it.
+func (x *execution) readAnswer(
 	ctx context.Context, request *runlane.WaitRequest, kept *runlane.StepRecord,
 ) (answer runlane.WaitAnswer, err error) {
 	var refs answerRefs
 	if kept.Fault != "" || json.Unmarshal(kept.Result, &refs) != nil {
-		return answer, opened(x, kept, &answer)
+		return answer, decodeRecord(x, kept, &answer)
 	}
 	answer.TimedOut = refs.TimedOut
 	for _, name := range request.Names {
@@ -176,7 +173,6 @@ func (x *execution) checkWait(request *runlane.WaitRequest) error {
 	return nil
 }
 
-// waiting describes the wait of the call.
 func (x *execution) waiting(request *runlane.WaitRequest, until time.Time) *runlane.Waiting {
 	w := &runlane.Waiting{
 		For:    []runlane.WaitingFor{runlane.WaitingSignal},
@@ -207,7 +203,7 @@ func (x *execution) waitLimit(ctx context.Context, request *runlane.WaitRequest)
 		return json.Marshal(ceilMillis(x.rt.now().Add(request.Timeout)).UTC())
 	})
 	if err == nil {
-		err = opened(x, kept, &until)
+		err = decodeRecord(x, kept, &until)
 	}
 	return until, err
 }
@@ -223,7 +219,7 @@ func (x *execution) keptLimit(ctx context.Context, request *runlane.WaitRequest)
 	kept := s.known[limitRecord(request.Name)]
 	s.mu.Unlock()
 	if err == nil && kept != nil && kept.Kind == runlane.StepKindLimit {
-		err = opened(x, kept, &until)
+		err = decodeRecord(x, kept, &until)
 	}
 	return until, err
 }
@@ -271,7 +267,7 @@ const staleWait = "The handler returned the error of a wait of another attempt, 
 // suspensionOf turns the handler's return into a suspension. A handler that succeeds while a call has no answer lost
 // that call's error: the attempt is suspended, and the log names the call. A failure stays a failure. The handler's own
 // Release or Block also ends the wait. The error of another attempt's wait is a failure: this attempt has not looked
-// for earlier signals.
+// for it.
 func (x *execution) suspensionOf(ctx context.Context, v verdict) verdict {
 	s := &x.suspended
 	s.mu.Lock()
@@ -338,7 +334,7 @@ func (v *verdict) waitForAny(calls *runlane.Waiting, own []*runlane.ReleaseError
 	}
 }
 
-// lookAgain resets the attempt for another call of its handler: mail or an end came between its look and its suspension.
+// lookAgain resets the attempt for another call of its handler: mail or an end came between look and suspension.
 func (x *execution) lookAgain() {
 	s := &x.suspended
 	s.mu.Lock()

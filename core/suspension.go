@@ -25,7 +25,6 @@ type suspension struct {
 	call  *handlerCall  // the current call; nil: no wait in it yet
 }
 
-// pendingWait is the wait of one call of an attempt.
 type pendingWait struct {
 	name   string
 	wait   *runlane.Waiting
@@ -48,7 +47,6 @@ type callWaits struct {
 // Unwrap lets errors.As find the release.
 func (e *callWaits) Unwrap() error { return e.ReleaseError }
 
-// names joins the names of the waiting calls, for the log.
 func (s *suspension) names() string {
 	names := make([]string, len(s.waits))
 	for i := range s.waits {

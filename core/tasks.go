@@ -36,8 +36,7 @@ func (t TaskState) Definition() *runlane.Definition {
 }
 
 // List returns the tasks of this runtime and of the environment's catalog, by id. Each program's ticks store its tasks
-// there. A task without any program stays; SeenAt shows it. Without a catalog in the storage, only the runtime's own
-// tasks are listed.
+// there. A task without any program stays; SeenAt shows it. Without a catalog, only the runtime's own tasks are listed.
 func (t *Tasks) List(ctx context.Context) ([]TaskState, error) {
 	if err := t.rt.gate.enterLate(); err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ func (rt *Runtime) committed(ctx context.Context, commit *lane.Commit, run *runl
 	limited := afterCommit(ctx)
 	defer limited.stop()
 	if _, err := rt.tell(limited, run); err != nil {
-		rt.logRun(ctx, run, "the end of the run was not told; the tick tells it", err)
+		rt.logRun(ctx, run, "the end of the run was not reported; the tick reports it", err)
 	}
 }
 
@@ -76,7 +76,7 @@ func (rt *Runtime) tellCaller(ctx context.Context, run *runlane.Run) (*lane.Comm
 		}
 		defer end()
 	}
-	c, err := rt.telling(ctx, run)
+	c, err := rt.tellCommand(ctx, run)
 	if err != nil {
 		return nil, err
 	}
@@ -124,9 +124,9 @@ func (t *turns) begin(ctx context.Context, caller runlane.RunID, call string) (e
 	}
 }
 
-// telling is the command that notifies the caller in its current state. A caller that has ended, is missing, or is
+// tellCommand is the command that notifies the caller in its current state. A caller that has ended, is missing, or is
 // another run of that id counts no end.
-func (rt *Runtime) telling(ctx context.Context, run *runlane.Run) (*lane.TellCommand, error) {
+func (rt *Runtime) tellCommand(ctx context.Context, run *runlane.Run) (*lane.TellCommand, error) {
 	c := &lane.TellCommand{
 		RunKey:    lane.RunKey{Environment: rt.environment, RunID: run.ID},
 		CreatedAt: run.CreatedAt,

@@ -11,7 +11,6 @@ import (
 )
 
 const (
-	// defaultTickTime and defaultTickLimit are the defaults of a tick.
 	defaultTickTime  = time.Minute
 	defaultTickLimit = 100
 	// aheadPages limits the pages of long waits that a tick reads.
@@ -39,14 +38,14 @@ const (
 //   - reserves slots of bounded queues
 //   - flushes the outbox
 //
-// The stages are limited and share the time until the deadline. A failed stage does not stop the next. The result
-// counts each stage, also with an error. The error joins a limited number of the stages' errors, each text once.
+// The stages share the time until the deadline. A failed stage does not stop the next. The result counts each stage,
+// also with an error. The error joins a limited number of the stages' errors, each text once.
 //
-// With [TickOptions].Repeat it runs more rounds while there is work and time: each round that did something or removed
-// an obstacle is followed by another, even after failures. The result counts all rounds.
+// With [TickOptions].Repeat it runs more rounds while time is left and the last round did something or removed an
+// obstacle, even after failures. The result counts all rounds.
 //
-// The first tick of a runtime also stores missing definitions of its handlers' tasks in the environment's catalog;
-// later ticks check them twice a day, see [Tasks].
+// The first tick of a runtime also stores missing definitions of its tasks in the environment's catalog; later ticks
+// check them twice a day, see [Tasks].
 func (rt *Runtime) Tick(ctx context.Context, options *TickOptions) (*TickResult, error) {
 	if err := rt.gate.enter(); err != nil {
 		return nil, err
@@ -66,7 +65,6 @@ func (rt *Runtime) Tick(ctx context.Context, options *TickOptions) (*TickResult,
 	return rt.tick(ctx, options)
 }
 
-// tick runs one round, or more if they help.
 func (rt *Runtime) tick(ctx context.Context, options *TickOptions) (*TickResult, error) {
 	limit, deadline := options.Limit, options.Deadline
 	if limit == 0 {
@@ -128,13 +126,11 @@ func (t *tick) round(ctx context.Context) {
 	}
 }
 
-// fireSchedules creates the runs of due schedules.
 func (t *tick) fireSchedules(ctx context.Context) StageResult {
 	r := t.rt.schedules.Fire(ctx)
 	return StageResult{Done: r.Done, Skipped: r.Skipped, Failed: r.Failed, More: r.More, Err: r.Err}
 }
 
-// stage runs one stage within its share of the time left.
 func (t *tick) stage(ctx context.Context, run func(context.Context) StageResult, share, shares int) StageResult {
 	left := t.deadline.Sub(t.rt.world.Now())
 	if left <= 0 || ctx.Err() != nil {

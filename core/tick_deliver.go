@@ -95,7 +95,7 @@ func (t *tick) request(ctx context.Context, refs []lane.RunRef, recovers bool) S
 			outbox = append(outbox, commit.Outbox...)
 		}
 	}
-	published := t.rt.publish(ctx, mine(outbox), t.aside)
+	published := t.rt.publish(ctx, withoutUnclaimed(outbox), t.aside)
 	result.Failed += published.Failed
 	result.Err = errors.Join(result.Err, published.Err)
 	return result

@@ -55,7 +55,6 @@ func (t *tick) runs(ctx context.Context, refs []lane.RunRef) ([]*runlane.Run, er
 	return t.rt.storage().GetRuns(ctx, &lane.RunsQuery{Environment: t.rt.environment, IDs: ids, WithoutPayload: true})
 }
 
-// scanner is one of the storage's scans for due runs.
 type scanner func(context.Context, *lane.DueQuery) (*runlane.Page[lane.RunRef], error)
 
 // paged passes the rows of a scan to act, page by page, until act has handled Limit of them, the rows end, or the stage

@@ -48,7 +48,7 @@ func (c *tokenClaims) id() string {
 
 // Token implements runlane.WaitHost.
 func (x *execution) Token(name string, ttl time.Duration) (string, error) {
-	if err := firstError(x.rt.hasTokenKeys(), x.rt.suspends()); err != nil {
+	if err := firstError(x.rt.requireTokenKeys(), x.rt.suspends()); err != nil {
 		return "", runlane.Permanent(err) // no other attempt of this program could
 	}
 	claims := tokenClaims{
@@ -121,10 +121,10 @@ type AnswerToken struct {
 	ExpiresAt time.Time
 }
 
-// ReadToken verifies a token from runlane.Signal.Token and returns its use, without reading the storage: for a page
-// that shows a question before it takes the answer, and for callers that do not know the signal's name. It does not
-// know whether an answer exists. A token that is forged, expired or of another environment is runlane.ErrTokenInvalid;
-// a runtime without [Options].TokenKeys is runlane.ErrCapabilityUnsupported. Safe for concurrent use.
+// ReadToken verifies a token from runlane.Signal.Token and returns its use, without reading the storage: to show the
+// question before the answer, or to learn the signal's name. It does not know whether an answer exists. A token that is
+// forged, expired or of another environment is runlane.ErrTokenInvalid; a runtime without [Options].TokenKeys is
+// runlane.ErrCapabilityUnsupported. Safe for concurrent use.
 func (rt *Runtime) ReadToken(token string) (*AnswerToken, error) {
 	claims, err := rt.readToken(token)
 	if err != nil {
@@ -139,7 +139,7 @@ func (rt *Runtime) ReadToken(token string) (*AnswerToken, error) {
 }
 
 func (rt *Runtime) readToken(token string) (*tokenClaims, error) {
-	if err := rt.hasTokenKeys(); err != nil {
+	if err := rt.requireTokenKeys(); err != nil {
 		return nil, err
 	}
 	claims, ok := parseToken(rt.tokenKeys, token)
@@ -158,7 +158,7 @@ func invalidToken() error {
 }
 
 // Answer sends a signal with a token from runlane.Signal.Token, which names the run, or the flow node with the run. The
-// signal's name must be the token's. The first answer counts for all tokens of a run and a name: repeating it is nil,
+// signal must have the token's name. Of all tokens of a run and a name the first answer counts: repeating it is nil,
 // another is runlane.ConflictSignal. options.ID is not used. A token that is forged, expired, or of another environment
 // or name is runlane.ErrTokenInvalid, without reading the storage; a runtime without core.Options.TokenKeys is
 // runlane.ErrCapabilityUnsupported. For other errors see runlane.Signaler.

@@ -13,7 +13,6 @@ import (
 // TokenKeysVariable holds keys for [Options].TokenKeys, as [TokenKeysFromEnv] reads them.
 const TokenKeysVariable = "RUNLANE_TOKEN_KEYS"
 
-// minTokenKeyBytes is the minimum length of a token key.
 const minTokenKeyBytes = 32
 
 // TokenKeysFromEnv reads keys for [Options].TokenKeys from RUNLANE_TOKEN_KEYS: at least 32 random bytes each in base64
@@ -59,7 +58,7 @@ func checkTokenKeys(keys [][]byte) error {
 	return nil
 }
 
-func (rt *Runtime) hasTokenKeys() error {
+func (rt *Runtime) requireTokenKeys() error {
 	if len(rt.tokenKeys) > 0 {
 		return nil
 	}

@@ -33,7 +33,6 @@ func (rt *Runtime) systemEvent(run *runlane.Run, at time.Time, body runlane.Even
 	})
 }
 
-// deliveryNow is the request to wake a worker now.
 func (rt *Runtime) deliveryNow(run *runlane.Run, at time.Time) *runlane.RunDeliveryRequested {
 	return &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
 		Environment: rt.environment,
@@ -75,13 +74,13 @@ func (rt *Runtime) requestDelivery(ctx context.Context, run *runlane.Run, at tim
 	})
 }
 
-// ProjectRunEvents applies events to current and returns the resulting run. current is nil for a new run. This function
-// alone defines the meaning of events: runtimes call it before each write, storages persist its result and never
-// recompute it. It uses no clock, no I/O and no randomness, so a history always gives the same run, in one call or in
-// many. The rules: docs/internals/contract.md, Runs and events; docs/internals/design.md, Reducer edge cases.
+// ProjectRunEvents applies events to current, nil for a new run, and returns the resulting run. It alone defines the
+// meaning of events: runtimes call it before each write, storages persist its result and never recompute it. It uses no
+// clock, no I/O and no randomness: a history always gives the same run, in one call or in many. The rules:
+// docs/internals/contract.md, Runs and events; docs/internals/design.md, Reducer edge cases.
 //
-// expectedSequence is the sequence of the run as the caller read it, 0 for a new one. The events get the numbers after
-// it. Times are projected as [runlane.UTCMillis]. A lease or a due time is reached at its exact millisecond.
+// expectedSequence is the sequence of the run as the caller read it, 0 for a new one. The events get the next numbers.
+// Times are projected as [runlane.UTCMillis]. A lease or a due time is reached at its exact millisecond.
 //
 // There are two classes of errors, each with the run's id:
 //
@@ -91,7 +90,7 @@ func (rt *Runtime) requestDelivery(ctx context.Context, run *runlane.Run, at tim
 //     Repeating does not help.
 //
 // current and events are not changed. The result shares their maps and byte slices: treat all three as read-only, or
-// Clone the ones you keep, as storages do with their arguments and results.
+// Clone them.
 func ProjectRunEvents(current *runlane.Run, expectedSequence int64, events ...runlane.Event) (*runlane.Run, error) {
 	return reducer.Project(current, expectedSequence, events...)
 }

@@ -59,8 +59,8 @@ type CallTree struct {
 	More map[runlane.Status]int
 }
 
-// Tree returns a run with its calls, their children, and so on. The runs are read one after the other, so it is no
-// snapshot. Runs near the root are shown first, at most MaxTreeShown; runs beyond a limit are counted. On DynamoDB it
+// Tree returns a run with its calls, their children, and so on. It is no snapshot: the runs are read one after the
+// other. Runs near the root are shown first, at most MaxTreeShown; runs beyond a limit are counted. On DynamoDB it
 // costs a read for each run of a call, shown or counted.
 //
 // A missing run is runlane.ErrRunNotFound; a child pruned meanwhile is omitted. runlane.ErrValidationFailed: Each is
@@ -109,7 +109,6 @@ func (r *Runs) Tree(ctx context.Context, id runlane.RunID, options *TreeOptions)
 	return root, nil
 }
 
-// tree is the state of one call of Tree.
 type tree struct {
 	rt          *Runtime
 	each, most  int
@@ -147,7 +146,6 @@ func (t *tree) grow(ctx context.Context, node *RunTree) (added []*RunTree, err e
 	return added, nil
 }
 
-// fill reads the runs of a call.
 func (t *tree) fill(ctx context.Context, parent *runlane.Run, known *lane.RunCall, call *CallTree) error {
 	c := calling{rt: t.rt, parent: parent, call: *known}
 	if t.read+known.Count > t.most {

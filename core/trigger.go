@@ -76,7 +76,6 @@ func (rt *Runtime) resolve(
 	return nil, nil, errors.Unwrap(err)
 }
 
-// creator commits the creation of a plan's run.
 type creator func(ctx context.Context, p *plan) (*lane.Commit, error)
 
 // errRepeat wraps a race that attemptTrigger lost to an owner that has gone meanwhile.
@@ -299,7 +298,6 @@ func (rt *Runtime) createdEvent(p *plan, body *runlane.RunCreated) runlane.Event
 	}
 }
 
-// createStarted commits a run that already executes.
 func (rt *Runtime) createStarted(ctx context.Context, p *plan, lease runlane.Lease) (*lane.Commit, error) {
 	created := rt.createdEvent(p, &runlane.RunCreated{})
 	worker := runlane.Event{

@@ -69,7 +69,7 @@ func verdictOf(ctx context.Context, err error, texts errorTexts) verdict {
 	}
 	if isNil(err) {
 		message := fmt.Sprintf(
-			"The handler returned a nil %T, which is no nil error: declare the variable as error.",
+			"The handler returned a nil %T, which is not a nil error: declare the variable as error.",
 			err,
 		)
 		return failed(runlane.NewFailure(runlane.ErrTaskFailed, message, nil))
@@ -253,7 +253,6 @@ func (v *verdict) look() *lane.Look {
 // panicText is a handler's panic value, as the cause of the attempt's failure.
 type panicText struct{ text string }
 
-// Error is the text.
 func (e *panicText) Error() string { return e.text }
 
 // texts are the runtime's, with the task's option.

@@ -12,7 +12,6 @@ import (
 // newerPause is how long a program leaves a run alone that a higher version of the task has executed.
 const newerPause = time.Minute
 
-// versionRecord names the record of a version.
 func versionRecord(version int) string { return fmt.Sprint(versionPrefix, version) }
 
 // versionPrefix begins the names of these records. No step, wait or call has such a name.
@@ -28,7 +27,7 @@ func (x *execution) settleVersion(ctx context.Context, known map[string]*runlane
 			continue
 		}
 		var one runlane.TaskVersion
-		if err := opened(x, record, &one); err != nil {
+		if err := decodeRecord(x, record, &one); err != nil {
 			return err
 		}
 		if one.Version > met.Version {
@@ -60,7 +59,7 @@ func (x *execution) settleVersion(ctx context.Context, known map[string]*runlane
 		return err
 	}
 	known[kept.Name], x.steps.last = kept, kept.At
-	err = opened(x, kept, &met) // of two concurrent attempts the first record counts
+	err = decodeRecord(x, kept, &met) // of two concurrent attempts the first record counts
 	x.steps.began = met.Began
 	return err
 }

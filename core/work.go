@@ -18,14 +18,13 @@ const tickEvery = time.Minute
 // runlane.ErrShutdown: they are released, resume at once elsewhere and cost the run nothing. Like http.Server.Serve it
 // blocks, and returns nil after an orderly stop. Several may run at once, in one process or many.
 //
-// A handler that ignores the end of its context cannot delay Work for long: a few seconds after the grace Work returns
-// without it. Its goroutine is left behind, its outcome is not recorded, and its run resumes when the lease would have
-// ended.
+// A handler that ignores the end of its context delays Work only a few seconds beyond the grace. Its goroutine is left
+// behind, its outcome is not recorded, and its run resumes when the lease would have ended.
 //
-// At the start Work logs the tasks of other programs that send their wakeups to this worker and have no handler here.
+// At the start Work logs tasks of other programs that send their wakeups to this worker and have no handler here.
 //
 // Wakeups come from the lane's transport if it can deliver them to this process. Otherwise, and with Drain, Work polls
-// the storage: every second, and less often, down to once a minute, while no run is due. It then refuses ordered queues
+// the storage: every second, and down to once a minute while no run is due. It then refuses ordered queues
 // ([ErrOrdered], runlane.ErrConfigurationInvalid): name the other queues in WorkOptions.Queues.
 func (rt *Runtime) Work(ctx context.Context, options *WorkOptions) error {
 	w, err := rt.newWorker(options)
@@ -39,7 +38,6 @@ func (rt *Runtime) Work(ctx context.Context, options *WorkOptions) error {
 	return w.work(ctx)
 }
 
-// worker is one call of Work.
 type worker struct {
 	rt         *Runtime
 	options    WorkOptions
@@ -83,7 +81,7 @@ func (rt *Runtime) newWorker(options *WorkOptions) (*worker, error) {
 		w.receiver, _ = lane.As[lane.Receiver](rt.lane.Transport)
 	}
 	if w.receiver == nil {
-		if err := rt.inAnyOrder("a worker that polls or drains", o.Queues...); err != nil {
+		if err := rt.refuseOrdered("a worker that polls or drains", o.Queues...); err != nil {
 			return nil, err
 		}
 	}
@@ -124,7 +122,7 @@ func (w *worker) work(ctx context.Context) error {
 	}
 	<-ticked
 	if err == nil && w.options.Drain {
-		w.leave(ctx)
+		w.reportLeft(ctx)
 	}
 	return err
 }
@@ -187,7 +185,6 @@ func (w *worker) deliver(ctx context.Context, wakeup lane.Wakeup, byWakeup bool)
 // passedOver is the log message for a run that the storage lists again.
 const passedOver = "due run passed over for now"
 
-// untakenAttrs describe a run that was not taken, and why.
 func untakenAttrs(wakeup *lane.Wakeup, workerID string, err error) []slog.Attr {
 	return append([]slog.Attr{
 		slog.String(attrRunID, string(wakeup.RunID)), slog.String(attrQueue, string(wakeup.Queue)),
@@ -195,9 +192,9 @@ func untakenAttrs(wakeup *lane.Wakeup, workerID string, err error) []slog.Attr {
 	}, errorAttrs(err)...)
 }
 
-// Maintain ticks until ctx ends, at once and then about every minute, on a lane in a file about every ten seconds, like
-// [Runtime.Work]: for a program that executes nothing itself while its clients do. A failed tick is logged, and the
-// next one tries again. The only error is a closed runtime's.
+// Maintain ticks until ctx ends, like [Runtime.Work] at once and then about every minute, on a lane in a file about
+// every ten seconds. It is for a program that executes nothing itself while its clients do. Failed ticks are logged.
+// The only error is a closed runtime's.
 func (rt *Runtime) Maintain(ctx context.Context) error {
 	if err := rt.gate.enter(); err != nil {
 		return err

@@ -29,7 +29,6 @@ type World struct {
 	NewID func(prefix string) string
 }
 
-// withDefaults replaces nil fields.
 func (w *World) withDefaults() World {
 	filled := World{}
 	if w != nil {
@@ -146,7 +145,6 @@ func ceilMillis(t time.Time) time.Time {
 	return down
 }
 
-// pause waits, and returns false if ctx has ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
