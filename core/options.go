@@ -74,8 +74,8 @@ type DeliveryOptions struct {
 	// Began is the start of the invocation that ends at Deadline. The runtime derives the length of an invocation from
 	// it: which tasks never fit, and how much time an attempt should get. Zero means unknown.
 	Began time.Time
-	// Beside reports whether this process executes other deliveries at the same time. A handler that kills the process
-	// would end them too, so a run with an abandoned last attempt is handed back with [ErrSuspect], before the claim.
+	// Beside reports whether this process executes other deliveries at the same time. A run with an abandoned last
+	// attempt could kill them too, and is handed back with [ErrSuspect], before the claim.
 	Beside bool
 	// Deadline is when this process will be stopped, as in Lambda. The lease then ends 5 s after it, no heartbeat is
 	// written, and the handler's context ends max(2 s, 5 % of the time left) before it, which leaves time for the
@@ -96,8 +96,8 @@ type DeliveryOptions struct {
 type DeliveryResult struct {
 	// Run is the run after the delivery. nil for IgnoredNotFound. It lacks payload and output if maintenance read it.
 	Run *runlane.Run
-	// Ignored is why no attempt was executed or, for IgnoredAbandoned, why no outcome was recorded. "" means that an
-	// attempt was executed and its outcome recorded: read Run.Status and Run.Failure.
+	// Ignored is why no attempt was executed or, for IgnoredAbandoned, why no outcome was recorded. "" means an
+	// executed attempt with a recorded outcome: read Run.Status and Run.Failure.
 	Ignored Ignored
 }
 

@@ -15,8 +15,8 @@ import (
 
 // ErrOwned: another worker may still execute the run, and its queue is ordered. [Runtime.ExecuteDelivery] returns it in
 // its error's chain if a lease on the run stands, if the attempt lost its lease, if the run was asked to stop and has
-// not ended, or if a shutdown left its handler running. No more was written. Redeliver the wakeup later: the wakeups
-// behind it wait until the run has ended or waits.
+// not ended, or if a shutdown left its handler running. No further write was made. Redeliver the wakeup later: the
+// wakeups behind it wait until the run has ended or waits.
 var ErrOwned = errors.New("runlane: the run is owned, and its queue is ordered")
 
 // ErrOrdered: the queue is ordered, and only wakeups have the order. [Runtime.ExecuteNext], [Runtime.RunNow] and a

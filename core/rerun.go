@@ -93,7 +93,7 @@ func (c change) repeat(
 	if !errors.Is(err, runlane.ErrStorageConflict) {
 		return nil, false, err
 	}
-	// The id derives from the source: if the run exists, it was created here, whoever has its keys by now.
+	// The id derives from the source: if the run exists, an earlier call created it, whoever has its keys by now.
 	run, readErr := c.rt.get(ctx, p.id)
 	switch {
 	case isNotFound(readErr):

@@ -56,7 +56,7 @@ func (rt *Runtime) listRuns(
 	})
 }
 
-// All walks the pages of [Runs.List], Limit runs at a time. It stops at the first error.
+// All walks the pages of [Runs.List], Limit runs at a time. An error ends it.
 func (r *Runs) All(ctx context.Context, options *ListOptions) iter.Seq2[runlane.RunSummary, error] {
 	o := ListOptions{}
 	if options != nil {

@@ -29,8 +29,7 @@ type ScheduleState struct {
 	Doubted []string `json:"-"`
 }
 
-// List walks all schedules with a record and the unregistered schedules of this runtime, by id. It stops at the first
-// error.
+// List walks all schedules with a record and the unregistered schedules of this runtime, by id. An error ends it.
 func (s *Schedules) List(ctx context.Context) iter.Seq2[ScheduleState, error] {
 	return func(yield func(ScheduleState, error) bool) {
 		if err := s.rt.gate.enterLate(); err != nil {
@@ -64,7 +63,7 @@ func (s *Schedules) Get(ctx context.Context, id runlane.ScheduleID) (*ScheduleSt
 }
 
 // Occurrences walks the recorded occurrences of a schedule, newest first; skippedOnly omits the ones that created runs.
-// They are kept 40 days. It stops at the first error.
+// They are kept 40 days. An error ends it.
 func (s *Schedules) Occurrences(
 	ctx context.Context, id runlane.ScheduleID, skippedOnly bool,
 ) iter.Seq2[runlane.Occurrence, error] {

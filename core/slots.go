@@ -10,11 +10,9 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-const (
-	// handOverRounds limits how many runs a process tries after it freed a slot. Each try can lose its run to another
-	// process.
-	handOverRounds = 5
-)
+// handOverRounds limits how many runs a process tries after it freed a slot. Each try can lose its run to another
+// process.
+const handOverRounds = 5
 
 // handOver offers the slot that run freed to the longest-waiting run with the same key. Best effort: the tick reserves
 // slots that stay free.

@@ -18,7 +18,7 @@ import (
 const (
 	// maxTokenBytes limits a token before it is parsed: the longest ids and names need less.
 	maxTokenBytes = 4 << 10
-	// tokenMark begins every token and is signed with it: a token cannot be mistaken for other data signed by a key.
+	// tokenMark begins every token and is signed with it: a token is no other data signed by the key.
 	tokenMark = "rlt1."
 )
 
@@ -36,7 +36,7 @@ type tokenClaims struct {
 	Node     string         `json:"o,omitempty"`
 }
 
-// id is the same for all tokens of a run and a name, or of a node and a name: one answer counts for all of them.
+// id is the same for all tokens of a run, or a node, and a name: one answer counts for all of them.
 func (c *tokenClaims) id() string {
 	said := fmt.Appendf(nil, "%q %q %d %q", c.Environment, c.RunID, c.CreatedAt, c.Name)
 	if c.Flow != "" {

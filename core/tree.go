@@ -52,8 +52,8 @@ type CallTree struct {
 	Ended int
 	// Statuses counts the children by status, except the ones not created yet. nil for a call beyond TreeOptions.Read.
 	Statuses map[runlane.Status]int
-	// Runs are the shown children, in the order of the payloads. If not all are shown, failed ones come first, then
-	// active ones, then cancelled ones; for a call beyond TreeOptions.Read they are the first ones.
+	// Runs are the shown children, in the order of the payloads. If not all are shown, the order is that of
+	// TreeOptions.Each. A call beyond TreeOptions.Read shows the first ones.
 	Runs []RunTree
 	// More counts the children that exist but are not in Runs, by status. nil if Statuses is.
 	More map[runlane.Status]int

@@ -12,10 +12,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-const (
-	// triggerRounds limits how often a trigger resolves the owners of its keys again.
-	triggerRounds = 3
-)
+// triggerRounds limits how often a trigger resolves the owners of its keys again.
+const triggerRounds = 3
 
 // Trigger makes a run durable and wakes a worker. Once it returns without an error the run will execute, even if this
 // process dies. A failed wakeup never fails the trigger: the outbox keeps it. The task needs no handler here.
