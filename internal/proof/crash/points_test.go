@@ -47,6 +47,9 @@ var exceptions = map[string]string{
 
 	// Real time: a run's second reservation is made two minutes after its first.
 	"core.(*delivery).deliver > core.(*delivery).giveBackSlot":                           givenBack,
+	"core.(*delivery).take > core.(*delivery).wantSlot":                                  askedAgain,
+	"core.(*delivery).wantSlot > core.(*Runtime).requestDelivery":                        askedAgain,
+	"core.(*delivery).wantSlot > core.(*Runtime).reserveFreed":                           askedAgain,
 	"core.(*delivery).giveBackSlot > core.(*Runtime).handOver":                           givenBack,
 	"core.(*delivery).giveBackSlot > lane.Storage.ReleaseRunDispatch":                    givenBack,
 	"dynamostore.(*Store).ReleaseRunDispatch > dynamostore/internal/ddb.(*Table).Delete": givenBack,
@@ -166,6 +169,7 @@ const (
 	passed     = "a process with a wrong clock completed a later occurrence; it is the write of a schedule's mark, as after every evaluation"
 	tookOver   = "a program with other times; it is the write of a schedule's mark, as after every evaluation"
 	givenBack  = "one deletion, which changes no run; time frees the slot otherwise"
+	askedAgain = "one commit, by which a run whose slot was given back waits for one like any other; then the tick reserves by the same calls"
 	halved     = "a damaged run among those to be asked: the same reading of fewer, and no run is damaged by a death"
 	versioned  = "the same write as before a step"
 	looked     = "the same move, of a row that the first look has left"

@@ -53,6 +53,8 @@ func composing(what string, change func(o *awslane.Options)) refusal {
 
 func adapterRules() map[string]rule {
 	return map[string]rule{
+		"lane.StartOptions.Environment":  legal("core checks it before"),
+		"lane.StartOptions.Logger":       legal("any logger"),
 		"lane.Options.Environment":       refuses(pairing("a colon", lane.Options{Environment: colon})),
 		"lane.Options.Name":              legal("for diagnostics alone"),
 		"lane.Options.NoOperatorReads":   legal("both are meant"),

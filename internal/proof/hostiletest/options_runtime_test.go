@@ -41,7 +41,7 @@ func optionStructs() map[string]reflect.Type {
 		"core.FlowListOptions":   reflect.TypeFor[core.FlowListOptions](),
 		"runlane.TokenOptions":   reflect.TypeFor[runlane.TokenOptions](),
 		"lane.Options":           reflect.TypeFor[lane.Options](), "memlane.StorageOptions": reflect.TypeFor[memlane.StorageOptions](),
-		"memlane.TransportOptions": reflect.TypeFor[memlane.TransportOptions](), "dynamostore.Options": reflect.TypeFor[dynamostore.Options](),
+		"lane.StartOptions": reflect.TypeFor[lane.StartOptions](), "memlane.TransportOptions": reflect.TypeFor[memlane.TransportOptions](), "dynamostore.Options": reflect.TypeFor[dynamostore.Options](),
 		"sqstransport.Options": reflect.TypeFor[sqstransport.Options](), "awslane.Options": reflect.TypeFor[awslane.Options](),
 	}
 }
