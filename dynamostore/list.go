@@ -279,7 +279,6 @@ func (l *listing) activeReads() (reads []func(context.Context) error) {
 	return reads
 }
 
-// readyRuns are the next active runs of this page, as far as their markers are read.
 func (l *listing) readyRuns() (ids []runlane.RunID) {
 	for _, walk := range l.walks[:finishedRuns] {
 		if walk == nil {

@@ -51,7 +51,6 @@ func (s *Store) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlan
 	return page, nil
 }
 
-// takeRunnable reads the markers with a time for a polling worker.
 func (d *dispatch) takeRunnable(ctx context.Context, after runlane.Cursor) (runlane.Cursor, error) {
 	q := *d.q
 	q.After, q.Limit = after, d.limit

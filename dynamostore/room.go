@@ -54,7 +54,6 @@ func (d *dispatch) take(ctx context.Context, f found) (taken bool, err error) {
 	return true, nil
 }
 
-// room is the free part of a partition, for one scan.
 type room struct {
 	left    int
 	limit   int

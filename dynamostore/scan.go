@@ -93,10 +93,8 @@ func refs(page *runlane.Page[found]) *runlane.Page[lane.RunRef] {
 	return out
 }
 
-// maxListRows limits the rows that one page examines.
 const maxListRows = 1000
 
-// doneSpan has the finished runs of the statuses up to a key, oldest first.
 func doneSpan(e runlane.Environment, statuses []runlane.Status, shards rows.Shards, until string) *ddb.Span {
 	sp := &ddb.Span{Index: indexes[1], SK: rows.RunSK}
 	for _, status := range statuses {

@@ -5,7 +5,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// attributeMap converts an item of a Lambda event to the SDK's types.
 func attributeMap(image map[string]events.DynamoDBAttributeValue) map[string]types.AttributeValue {
 	item := make(map[string]types.AttributeValue, len(image))
 	for name, value := range image {

@@ -19,7 +19,6 @@ import (
 // clockDifference is how far the clocks of Lambda and of this environment may differ, in whole seconds.
 const clockDifference = 3 * time.Second
 
-// boundQueues are the queues of BindingsVariable, or nil without the variable.
 func boundQueues() []runlane.QueueName {
 	list, set := os.LookupEnv(BindingsVariable)
 	if !set {

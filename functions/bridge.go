@@ -183,7 +183,6 @@ func (b *batch) execute(
 	return err
 }
 
-// runsConcurrently reports whether several records of a batch run at the same time.
 func runsConcurrently(records []sqstransport.Record, fifo bool) bool {
 	for i := range records {
 		if i > 0 && (!fifo || records[i].Group != records[0].Group) {

@@ -118,14 +118,12 @@ func newHandler(role string, open Opener, logger *slog.Logger) any {
 	return handler
 }
 
-// openAhead opens the runtime if environments start ahead of events.
 func (p *program) openAhead() {
 	if kind := os.Getenv(initializationVariable); kind != "" && kind != onDemand {
 		_, _ = p.runtime(context.Background()) // the error is kept for the invocations
 	}
 }
 
-// program opens its runtime on demand.
 type program struct {
 	role      string
 	open      Opener

@@ -71,7 +71,6 @@ type dueWatcher interface {
 	OldestDue(ctx context.Context, environment runlane.Environment, at time.Time) (time.Time, error)
 }
 
-// conflictCounter is a storage that counts its conflicts.
 type conflictCounter interface {
 	Stats() dynamostore.Stats
 }

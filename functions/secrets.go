@@ -52,7 +52,6 @@ func secretsFault(message string) error {
 	}
 }
 
-// readSecrets sets the variables of the role's secrets, once.
 func (p *program) readSecrets(ctx context.Context) error {
 	if p.informed {
 		return nil

@@ -16,7 +16,7 @@ const (
 )
 
 // Tick does maintenance until nothing is due or the invocation's deadline is near, see core.TickOptions.Repeat. A round
-// without progress, as in an outage, is the last. The error joins those of all rounds.
+// without progress, as in an outage, is the last. The error joins the errors of all rounds.
 func Tick(rt *core.Runtime) func(context.Context) error {
 	return func(ctx context.Context) error {
 		began := time.Now()

@@ -31,7 +31,6 @@ func Access(scopes ...server.Scope) func(*http.Request) (server.Access, error) {
 	}
 }
 
-// callerOf is the principal that IAM admitted.
 func callerOf(event *events.LambdaFunctionURLRequest) (name string, ok bool) {
 	authorizer := event.RequestContext.Authorizer
 	if authorizer == nil || authorizer.IAM == nil {

@@ -111,7 +111,6 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return b.body.Write(p)
 }
 
-// response returns the response as Lambda's type.
 func (b *buffer) response() *events.LambdaFunctionURLResponse {
 	b.WriteHeader(http.StatusOK)
 	body, encoded := b.encoded()

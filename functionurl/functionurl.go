@@ -53,7 +53,6 @@ func Start(open functions.Opener, options *server.Options) {
 
 type handler[Out any] = func(context.Context, *events.LambdaFunctionURLRequest) (Out, error)
 
-// serverHandler returns a function that makes a Lambda handler of a runtime's server.
 func serverHandler[Out any](
 	options *server.Options, mode func(http.Handler) handler[Out],
 ) func(*core.Runtime) (handler[Out], error) {

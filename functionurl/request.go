@@ -128,7 +128,6 @@ func completeRequest(ctx context.Context, r *http.Request, e *events.LambdaFunct
 	return r
 }
 
-// answer remembers whether the response has started.
 type answer struct {
 	http.ResponseWriter
 

@@ -122,7 +122,6 @@ func isHeldBack(err error) bool {
 	return ok
 }
 
-// visibilityChange makes a message invisible for timeout from now.
 type visibilityChange struct {
 	receiptHandle string
 	timeout       time.Duration

@@ -13,7 +13,6 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// messageVersion is the version that this program reads and writes.
 const messageVersion = 1
 
 // body is the stored message. The names are a contract between versions of this program.

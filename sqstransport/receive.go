@@ -73,7 +73,6 @@ func (t *Transport) Receive(
 	return nil
 }
 
-// receiver serves one binding.
 type receiver struct {
 	transport *Transport
 	binding   *binding

@@ -42,8 +42,7 @@ const (
 	// MaxMessageBytes limits one message, and one batch.
 	MaxMessageBytes = 1 << 20
 
-	maxBatch = 10
-	// maxRequests limits the concurrent requests of one call.
+	maxBatch    = 10
 	maxRequests = 8
 )
 

@@ -122,7 +122,6 @@ func (q *queue) readARN(ctx context.Context) bool {
 	}
 }
 
-// poll runs one invocation after the other.
 func (q *queue) poll(ctx context.Context) {
 	failures := 0
 	for ctx.Err() == nil {

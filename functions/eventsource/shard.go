@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 )
 
-// read reads a shard to its end, or until ctx ends.
 func (s *stream) read(ctx context.Context, sh *shard) {
 	var iterator *string
 	failures := 0

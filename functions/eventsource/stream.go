@@ -119,7 +119,6 @@ type shard struct {
 	finished bool   // guarded by stream.mu
 }
 
-// run discovers shards and starts their readers.
 func (s *stream) run(ctx context.Context) {
 	defer s.readers.Wait()
 	start, failures := types.ShardIteratorTypeTrimHorizon, 0

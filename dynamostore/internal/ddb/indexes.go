@@ -70,7 +70,6 @@ func ownState(table *types.TableDescription, want Index) IndexState {
 	return state
 }
 
-// statusFault is why the index cannot be read now, or nil.
 func statusFault(found *types.GlobalSecondaryIndexDescription) *runlane.Error {
 	name := aws.ToString(found.IndexName)
 	switch found.IndexStatus {

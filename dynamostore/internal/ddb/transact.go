@@ -259,7 +259,6 @@ func isThrottleReason(code string) bool {
 	return strings.Contains(code, "Throttling") || strings.Contains(code, "Throughput")
 }
 
-// judgeReasons sorts the reasons of a cancelled transaction, one a member.
 func judgeReasons(reasons []types.CancellationReason) (failed []item.Lost, met bool, other string) {
 	for i, r := range reasons {
 		switch code := aws.ToString(r.Code); code {

@@ -148,7 +148,6 @@ func (w *Walking) fill(ctx context.Context, batch []Row, size int) ([]Row, error
 	return batch, nil
 }
 
-// first is the reader with the next row, or nil.
 func (sp *Span) first(readers []*partitionReader) (first *partitionReader) {
 	for _, r := range readers {
 		if len(r.rows) > 0 && (first == nil || sp.Order(r.rows[0].Position, first.rows[0].Position) < 0) {

@@ -33,7 +33,6 @@ func (c Condition) And(others ...Condition) Condition {
 	return out
 }
 
-// expression is the text for a request, nil for none.
 func (c Condition) expression() *string {
 	if c.Text == "" {
 		return nil

@@ -94,7 +94,6 @@ func TextOf(v types.AttributeValue) string {
 	return ""
 }
 
-// Names of the table's keys.
 const (
 	PK = "pk"
 	SK = "sk"

@@ -94,7 +94,6 @@ func (m *Write) Change() (text string, values Item) {
 	return text, values
 }
 
-// SameValue reports equal values of one type.
 func SameValue(a, b types.AttributeValue) bool {
 	switch a := a.(type) {
 	case *types.AttributeValueMemberS:
@@ -150,7 +149,6 @@ type Update struct {
 	Wrote func(now Item) bool
 }
 
-// Lost is a write with a failed condition, and the item that failed it.
 type Lost struct {
 	Index int
 	Old   Item // nil: no item

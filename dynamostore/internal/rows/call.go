@@ -72,7 +72,6 @@ func (c *Call) Put() (item.Write, error) {
 	return item.Write{After: raw, Condition: item.Absent}, err
 }
 
-// Proof shows that this transaction put the call.
 func (c *Call) Proof() item.Proof {
 	return item.Proof{Operation: "settle call", Pk: c.PK, Sk: c.SK, Values: item.Item{"ci": item.Text(c.Commit)}}
 }

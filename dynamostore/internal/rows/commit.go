@@ -78,7 +78,6 @@ func Build(c *Change) (*Built, error) {
 	return b, err
 }
 
-// addRun adds the run item and returns the separate items for its payload and output.
 func (b *Built) addRun(c *Change) (bulk []Bulk, err error) {
 	run := Projected(c.Transition, c.Before)
 	if bulk, err = run.placeBulk(c.Transition); err != nil {
@@ -228,7 +227,6 @@ func (b *Built) addSignal(c *Change) error {
 	return err
 }
 
-// addCalls adds the notification, and the checks of flow and calls.
 func (b *Built) addCalls(c *Change) {
 	b.calls = len(b.Writes)
 	if c.Telling != nil {
@@ -243,7 +241,6 @@ func (b *Built) addCalls(c *Change) {
 	}
 }
 
-// Refusal has the failed conditions of a commit.
 type Refusal struct {
 	lost   []item.Lost
 	slots  int // index of the first slot write
@@ -284,7 +281,6 @@ func (r *Refusal) Owner(i int) (met item.Item, failed bool) {
 	return nil, false
 }
 
-// OnlySlots reports that only conditions of slots failed.
 func (r *Refusal) OnlySlots() bool {
 	for _, l := range r.lost {
 		if l.Index < r.slots {
@@ -320,7 +316,6 @@ func (c *Change) resumes() bool {
 	return last
 }
 
-// Replaces reports that a new delivery row replaces the run's latest one.
 func (c *Change) Replaces() bool {
 	return c.Before != nil && c.Before.State() == runlane.StatusQueued && c.Before.DeliveryLog != 0 && c.countRequests() > 0
 }

@@ -35,7 +35,6 @@ func TokenOf(token string, r *Run) string {
 	)
 }
 
-// ClaimedDelivery is a claimed delivery row with the run's state as read for the claim.
 type ClaimedDelivery struct {
 	DeliveryRef
 	ID       string
@@ -68,7 +67,6 @@ func (r ClaimedDelivery) held() item.Condition {
 	return item.Condition{Text: r.path("ct") + " = :held", Values: item.Item{":held": item.Text(r.token)}}
 }
 
-// Of returns the row in its log item, or nil.
 func (r DeliveryRef) Of(raw item.Item) (*Delivery, error) {
 	log := &Log{}
 	if err := Unmarshal(raw, log); err != nil {
@@ -114,7 +112,6 @@ func (r DeliveryRef) Claim(row *Delivery, token string, until Millis) *item.Upda
 		unchanged, func(now *Delivery) bool { return now.Token == token })
 }
 
-// MarkPublished ends the claim after the wakeup was published.
 func (r ClaimedDelivery) MarkPublished(at Millis) *item.Update {
 	return r.update(
 		"SET "+r.path("st")+" = :st, "+r.path("pa")+" = :at, "+r.path("pf")+" = if_not_exists("+r.path("pf")+", :at)"+

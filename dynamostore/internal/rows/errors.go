@@ -20,7 +20,6 @@ func SequenceConflict(t *lane.Transition, actual int64) error {
 	)
 }
 
-// LeaseLost reports a write under a lease that another worker now has.
 func LeaseLost(key lane.RunKey) error {
 	return Conflict(runlane.ConflictLeaseOwnership, key.RunID, "the lease no longer belongs to this worker")
 }

@@ -18,7 +18,6 @@ const (
 	FlowPlanPrefix = "plan:"
 )
 
-// Flow is the head of a flow. Its version is its sequence.
 type Flow struct {
 	PK       string `dynamodbav:"pk"`
 	SK       string `dynamodbav:"sk"`
@@ -151,7 +150,6 @@ func (f *Flow) PutPlan(plan []byte) (item.Write, error) {
 	return item.Write{After: raw}, err
 }
 
-// checkFlowOpen checks that the flow still takes runs of the round.
 func checkFlowOpen(e runlane.Environment, c *lane.FlowCheck) item.Write {
 	return item.Write{
 		Before: FlowHead(lane.FlowKey{Environment: e, FlowID: c.FlowID}),
@@ -163,12 +161,10 @@ func checkFlowOpen(e runlane.Environment, c *lane.FlowCheck) item.Write {
 	}
 }
 
-// Flow is the flow with this run as a node.
 func (r *Run) Flow() (id runlane.FlowID, is bool) {
 	return runlane.FlowID(r.SourceRun), r.SourceType == string(runlane.SourceFlow)
 }
 
-// InFlow reports a node of an unfinished flow.
 func (r *Run) InFlow(flows map[runlane.FlowID]*Flow) bool {
 	id, is := r.Flow()
 	f := flows[id]

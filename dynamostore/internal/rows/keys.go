@@ -16,7 +16,6 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Names of the indexes and of their keys.
 const (
 	IndexDue  = "due"
 	IndexDone = "done"
@@ -117,8 +116,6 @@ func ParseMillis(digits string) Millis {
 	return Millis(ms)
 }
 
-// FarFuture is later than every marker.
 const FarFuture Millis = 9_999_999_999_999
 
-// LastKey is the last sort key of a moment.
 func (m Millis) LastKey() string { return fmt.Sprintf("%013d:%s", m, item.BeyondKeys) }

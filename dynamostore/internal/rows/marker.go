@@ -74,7 +74,6 @@ func DonePartition(e runlane.Environment, status runlane.Status, shard int) stri
 	return e.Name() + ":" + string(status) + ":" + strconv.Itoa(shard)
 }
 
-// MarkerUpdate moves the marker of a run that is unchanged since it was read.
 func MarkerUpdate(pk string, sequence int64, from, to DueKey, before item.Item) *item.Update {
 	unchanged := item.Equal("sq", item.Num(sequence)).And(
 		item.Equal(AttrDueP, item.Text(from.Partition)), item.Equal(AttrDueA, item.Text(from.Sort)))
@@ -130,7 +129,6 @@ type Shards struct {
 	Read  int `dynamodbav:"rd"`
 }
 
-// DefaultShards applies without a config item.
 const DefaultShards = 8
 
 func ShardOf(id string, n int) int {
@@ -227,7 +225,6 @@ func (r *Run) DispatchableAt() (since Millis, ok bool) {
 	return since, ok
 }
 
-// Memory is the text by which a store remembers a row.
 func (r DueRow) Memory() string { return string(r.Run) + " " + r.Key.Partition + " " + r.Key.Sort }
 
 type DueRow struct {

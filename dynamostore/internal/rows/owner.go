@@ -60,7 +60,6 @@ func OwnersOf(run *runlane.Run, payloadHash string) []Owner {
 
 func IsSingleton(o Owner) bool { return strings.Contains(o.PK, ":single:") }
 
-// OwnerConflict is a lost race for a key, with the run that holds it.
 func OwnerConflict(o Owner, holder runlane.RunID) error {
 	if IsSingleton(o) {
 		return Conflict(runlane.ConflictSingletonKey, holder, "an active run owns the singleton key")
@@ -68,7 +67,6 @@ func OwnerConflict(o Owner, holder runlane.RunID) error {
 	return Conflict(runlane.ConflictIdempotencyKey, holder, "a run owns the idempotency key")
 }
 
-// RunKey is the key of the holder, in the environment of the owner's key.
 func (o Owner) RunKey() lane.RunKey {
 	environment, _, _ := strings.Cut(o.PK, ":")
 	return lane.RunKey{Environment: runlane.Environment(environment), RunID: o.Run}

@@ -57,7 +57,6 @@ func compressIfCheaper(b, small []byte, others int) (Place, []byte) {
 	return Separate, b
 }
 
-// Open returns the original bytes.
 func Open(p Place, b []byte) ([]byte, error) {
 	if p.compressed() {
 		return decompress(b)

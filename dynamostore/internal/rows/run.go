@@ -106,7 +106,6 @@ func (r *Run) Key() lane.RunKey {
 
 func (r *Run) State() runlane.Status { return runlane.Status(r.Status) }
 
-// DeliveryID is the ID of the latest delivery row, or "".
 func (r *Run) DeliveryID() string {
 	if r.DeliveryLog == 0 {
 		return ""
@@ -192,7 +191,6 @@ func (r *Run) keepSource(s *runlane.Source) {
 	}
 }
 
-// keepFailure stores the stub of a new failure, or keeps the earlier one.
 func (r *Run) keepFailure(t *lane.Transition, before *Run) {
 	failure := t.Projected.Failure
 	if failure.IsZero() {

@@ -145,7 +145,6 @@ const (
 	occurrenceCompleted = "completed"
 )
 
-// Occurrence is one fire time of a schedule: claimed, or completed.
 type Occurrence struct {
 	PK         string             `dynamodbav:"pk"`
 	SK         string             `dynamodbav:"sk"`
@@ -210,7 +209,6 @@ func (o *Occurrence) Listed(now time.Time) bool {
 	return o.Completed() && now.Before(time.Unix(o.Expires, 0))
 }
 
-// Outcome returns the occurrence as lists show it.
 func (o *Occurrence) Outcome(id runlane.ScheduleID) runlane.Occurrence {
 	shown := runlane.Occurrence{
 		ScheduleID: id,
@@ -277,7 +275,6 @@ func (o *Occurrence) CompleteAlone(completion *item.Write, token string) *item.U
 	}
 }
 
-// CompletionProof matches the occurrence after this completion only.
 func (o *Occurrence) CompletionProof(completion item.Write) item.Proof {
 	values := item.Item{}
 	for _, name := range []string{"st", "ct", "rs", "wy", "f1", "cn"} {

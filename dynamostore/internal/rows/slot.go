@@ -25,7 +25,6 @@ func SlotSK(number int) string { return fmt.Sprintf("%04d", number) }
 
 func (i SlotItem) Number() int { return int(ParseMillis(i.SK)) }
 
-// HeldSlot is the slot that the run item names.
 func (r *Run) HeldSlot() SlotItem {
 	return SlotItem{PK: r.Partition().PK(), SK: SlotSK(r.Slot - 1), Run: r.Key().RunID}
 }
@@ -106,16 +105,13 @@ type SlotQuery struct {
 
 // SlotReading is a reserver's view of a partition.
 type SlotReading struct {
-	Own *SlotItem
-	// Taken are the other runs' slots that were read.
+	Own   *SlotItem
 	Taken []SlotItem
 	// Free are numbers that may be taken, at least one if any of those read is free.
-	Free []int
-	// Replaced are the expired reservations by number.
+	Free     []int
 	Replaced map[int]SlotItem
 }
 
-// Counts reports a slot that another run occupies.
 func (q *SlotQuery) Counts(slot *SlotItem) bool {
 	return slot.Occupied(q.At) && (q.Run == "" || slot.Run != q.Run)
 }
@@ -183,7 +179,6 @@ func (r *Run) SlotQuery(limit int, at, until Millis, windows int) *SlotQuery {
 	}
 }
 
-// CreationSlotQuery asks for a slot for a new run.
 func CreationSlotQuery(run *runlane.Run, limit, windows int) *SlotQuery {
 	return &SlotQuery{
 		Partition: Partition{run.Environment, run.Queue, Hash(run.ConcurrencyKey)},

@@ -81,7 +81,6 @@ func (r *Run) keepWait(w *runlane.Waiting) {
 	r.Wait, r.WaitSequence = string(data), r.Sequence
 }
 
-// Waiting is the wait in force, or nil.
 func (r *Run) Waiting() *runlane.Waiting {
 	if r.Wait == "" || r.WaitSequence != r.Sequence {
 		return nil
