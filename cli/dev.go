@@ -25,17 +25,14 @@ func devCommand() *command {
 		name:  "dev",
 		short: "Run everything in this process: worker, tick, schedules",
 		local: true,
-		long: "Prints every transition of a run that the session makes.\n\n" +
-			"Where RUNLANE_LANE and RUNLANE_TABLE are not set, runs are kept in the file .runlane/dev.db of the " +
-			"folder, and the next session continues them. Commands in the same folder, or below it, that name no " +
-			"lane and no table work on that file, while a session runs and without one. " +
-			"With --memory, or a program that keeps runs in its memory whatever RUNLANE_LANE is, runs end with the " +
-			"session.\n\n" +
-			"Without RUNLANE_TOKEN_KEYS a session makes a key for answer tokens, and keeps it next to that file.\n\n" +
-			"The program is not rebuilt when its source changes: stop it, and start it again. A binary without tasks " +
-			"builds the program in the current folder, next to that file, and becomes its dev.\n\n" +
-			"An interrupt lets attempts in progress finish for the grace, then hands them back and reports what is " +
-			"left.",
+		long: "Prints each transition of a run.\n\nWithout RUNLANE_LANE and RUNLANE_TABLE, runs are kept in " +
+			".runlane/dev.db of the folder, and the next session goes on with them. Commands in the folder or " +
+			"below it that name no lane and no table use that file, with or without a session. With --memory, or " +
+			"in a program with a memory lane of its own, runs end with the session.\n\nWithout " +
+			"RUNLANE_TOKEN_KEYS a session makes a key for answer tokens and keeps it beside the file.\n\nThe " +
+			"program is not rebuilt when its source changes: start it again. A binary without tasks builds the " +
+			"program of the current folder and becomes its dev.\n\nAn interrupt lets attempts finish for the " +
+			"grace, hands the others back, and lists them.",
 		examples:  []string{"dev", "dev --memory", "dev --json | jq -c .type"},
 		makesFile: true,
 		act: func(flags *flag.FlagSet) action {

@@ -3,8 +3,10 @@ package cli_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,25 +18,82 @@ import (
 
 const commandsIntroduction = `# Commands
 
-What ` + "`runlane COMMAND --help`" + ` says, for reading. A test holds the two equal: ` + "`go test ./cli -update`" + ` writes this page.
+The ` + "`--help`" + ` of every command, written by ` + "`go test ./cli -update`" + `. [Shared flags](#shared-flags) are those of three commands or more.
 
 A program with tasks has the same commands: ` + "`func main() { os.Exit(cli.Main(context.Background(), open)) }`" + `, where open
-builds the runtime; ` + "`runlane init NAME`" + ` writes such a program. The binary of ` + "[cmd/runlane](../cmd/runlane)" + ` has no tasks:
-it operates what others triggered, triggers the tasks that ticks have stored, and knows of other queues what RUNLANE_QUEUES and
-RUNLANE_LIMITS (` + "`--limits`" + `, name=number pairs) tell it. On AWS without RUNLANE_QUEUES it reads, cancels and prunes; what would have
-to wake a worker is refused. Keys of encrypted payloads are read from RUNLANE_KEYS or RUNLANE_KEYS_FILE ([encryption.md](encryption.md));
-without, runs are shown without them. Those of answer tokens are read from RUNLANE_TOKEN_KEYS ([signals.md](signals.md)).
+builds the runtime; ` + "`runlane init NAME`" + ` writes such a program. The binary of ` + "[cmd/runlane](../cmd/runlane)" + ` has no tasks: it
+operates existing runs, triggers the tasks that ticks have stored, and knows queues by RUNLANE_QUEUES and RUNLANE_LIMITS
+(` + "`--limits`" + `, name=number pairs). On AWS without RUNLANE_QUEUES it reads, cancels and prunes, and refuses what would wake a worker. It reads keys of
+encrypted payloads from RUNLANE_KEYS or RUNLANE_KEYS_FILE ([encryption.md](encryption.md)) and shows runs without payloads if there are none, and
+keys of answer tokens from RUNLANE_TOKEN_KEYS ([signals.md](signals.md)).
 
-A lane is chosen, in this order: by a flag of those that stand for a variable (` + "`--lane`" + `, ` + "`--table`" + ` and the others); by
-RUNLANE_LANE, RUNLANE_TABLE or RUNLANE_QUEUES; by the file ` + "`.runlane/dev.db`" + ` of ` + "`runlane dev`" + ` in the current folder
-or in one above it, while a session runs and without one; else by the program's opener. A lane is ` + "`sqlite:PATH`, `aws:` or `mem:`" + ` ([sqlite.md](sqlite.md)); a table that is named
-means ` + "`aws:`" + `, unless RUNLANE_LANE says another. Variables of AWS alone choose nothing. A flag that is given empty
-(` + "`--table=`" + `) takes its variable away. ` + "`init`, `dev`, `token`, `restore`, `completion`" + ` and ` + "`version`" + ` look for no such file, and
-` + "`worker`" + ` does not: a worker without a lane executes what its own opener's lane has.
+The lane is the first of: a flag (` + "`--lane`" + `, ` + "`--table`" + ` and the others that stand for a variable); RUNLANE_LANE, RUNLANE_TABLE or
+RUNLANE_QUEUES; the file ` + "`.runlane/dev.db`" + ` of ` + "`runlane dev`" + ` in the current folder or one above it, with or without a session; the
+program's opener. It is ` + "`sqlite:PATH`, `aws:` or `mem:`" + ` ([sqlite.md](sqlite.md)); a named table means ` + "`aws:`" + ` unless RUNLANE_LANE says
+otherwise. Variables of AWS alone choose nothing. An empty flag (` + "`--table=`" + `) takes its variable away. ` + "`init`, `dev`, `token`, `restore`, `completion`, `version`" + `
+and ` + "`worker`" + ` do not look for the file; a worker without a lane executes what its opener's lane has.
 
-Results are written to stdout, everything else to stderr. Tables are for people; programs use ` + "`--json`" + ` ([json.md](json.md)).
-A run's id can be given by its beginning, of six characters at least, when no other run shares it.
+Results go to stdout, everything else to stderr. Tables are for people, ` + "`--json`" + ` for programs ([json.md](json.md)).
+A run's ID may be given by its first six characters or more if no other run shares them.
 `
+
+// flagLine is a flag of a help text with its usage, which may go on in lines that are indented further.
+var flagLine = regexp.MustCompile(`(?m)^  (--\S+(?: [^a-z\s]\S*)?) {2,}(.*(?:\n {4,}\S.*)*)\n`)
+
+// sharedFlags are the flags that stand alike in three help texts or more, each with one meaning, and their number of texts.
+func sharedFlags(texts map[string]string) map[string]int {
+	flags := map[string]int{}
+	for _, text := range texts {
+		_, text, _ = strings.Cut(text, "\nFlags:\n")
+		for _, flag := range flagLine.FindAllStringSubmatch(text, -1) {
+			flags[flag[1]+"  "+strings.Join(strings.Fields(flag[2]), " ")]++
+		}
+	}
+	maps.DeleteFunc(flags, func(_ string, texts int) bool { return texts < 3 })
+	meanings := map[string]int{}
+	for flag := range flags {
+		name, _, _ := strings.Cut(flag, " ")
+		meanings[name]++
+	}
+	maps.DeleteFunc(flags, func(flag string, _ int) bool {
+		name, _, _ := strings.Cut(flag, " ")
+		return meanings[name] > 1
+	})
+	return flags
+}
+
+// shortened is a help text as the document has it: shared flags by name, no list of the commands below, no last line; "" for a group whose
+// help has one sentence, which the list of all commands has too.
+func shortened(path, text string, flags map[string]int) string {
+	if path == "" {
+		return text
+	}
+	text, _, _ = strings.Cut(text, "\nFlags of every command:")
+	text = strings.TrimPrefix(text, "Usage: ")
+	about, _, group := strings.Cut(text, "\n\nCommands:\n")
+	if group && !strings.Contains(strings.Join(strings.Fields(about), " "), ". ") {
+		return ""
+	}
+	text = about
+	var names []string
+	text = flagLine.ReplaceAllStringFunc(text, func(line string) string {
+		flag := flagLine.FindStringSubmatch(line)
+		if flags[flag[1]+"  "+strings.Join(strings.Fields(flag[2]), " ")] == 0 {
+			return line
+		}
+		name, _, _ := strings.Cut(flag[1], " ")
+		names = append(names, name)
+		return ""
+	})
+	if len(names) > 0 {
+		own, examples, _ := strings.Cut(text, "\nExamples:\n")
+		own = strings.TrimSuffix(own, "Flags:\n") + "Shared flags: " + strings.Join(names, ", ") + "\n"
+		if text = own; examples != "" {
+			text += "\nExamples:\n" + examples
+		}
+	}
+	return strings.TrimRight(text, "\n") + "\n"
+}
 
 func TestCommandsDocument_IsTheHelp(t *testing.T) {
 	t.Parallel()
@@ -42,8 +101,12 @@ func TestCommandsDocument_IsTheHelp(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(commandsIntroduction)
 	texts := cli.Help()
+	flags := sharedFlags(texts)
+	b.WriteString("\n## Shared flags\n\n```text\n" + strings.Join(slices.Sorted(maps.Keys(flags)), "\n") + "\n```\n")
 	for _, path := range cli.Paths() {
-		fmt.Fprintf(&b, "\n## %s\n\n```text\n%s```\n", strings.TrimSpace("runlane "+path), texts[path])
+		if shown := shortened(path, texts[path], flags); shown != "" {
+			fmt.Fprintf(&b, "\n## %s\n\n```text\n%s```\n", strings.TrimSpace("runlane "+path), shown)
+		}
 		for line := range strings.Lines(texts[path]) {
 			if len([]rune(strings.TrimSuffix(line, "\n"))) > 80 && !strings.HasPrefix(line, "  runlane ") {
 				t.Errorf("%s: help has a line of more than 80 columns: %s", path, line)
@@ -65,15 +128,39 @@ func TestCommandsDocument_IsTheHelp(t *testing.T) {
 	}
 }
 
-// TestJSONDocument_NamesWhatScriptsSaw holds docs/json.md against every object in the scripts: each kind has a section, and each
-// field of the object stands in it.
+// described are the kinds of docs/openapi.json with their fields.
+func described(t *testing.T) map[string]map[string]any {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "docs", "openapi.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var api struct {
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]any `json:"properties"`
+			} `json:"schemas"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal(text, &api); err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]map[string]any{}
+	for kind, schema := range api.Components.Schemas {
+		kinds[kind] = schema.Properties
+	}
+	return kinds
+}
+
+// TestJSONDocument_NamesWhatScriptsSaw holds docs/json.md against every object in the scripts: each kind has a section, or a row and a schema
+// of the API, and each field of the object stands in one of these.
 func TestJSONDocument_NamesWhatScriptsSaw(t *testing.T) {
 	t.Parallel()
 	document, err := os.ReadFile(filepath.Join("..", "docs", "json.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	sections := map[string]string{}
+	sections, api := map[string]string{}, described(t)
 	for section := range strings.SplitSeq(string(document), "\n### ") {
 		title, text, _ := strings.Cut(section, "\n")
 		for _, kind := range strings.Split(title, ", ") {
@@ -106,11 +193,19 @@ func TestJSONDocument_NamesWhatScriptsSaw(t *testing.T) {
 			seen[kind] = true
 			text, documented := sections[kind]
 			if !documented {
-				t.Errorf("docs/json.md has no section %q", kind)
+				_, rows, _ := strings.Cut(string(document), "\n| Kind |")
+				for row := range strings.Lines(rows) {
+					if cells := strings.Split(row, "|"); len(cells) > 1 && strings.Contains(cells[1], "`"+kind+"`") {
+						text = row
+					}
+				}
+			}
+			if text == "" {
+				t.Errorf("docs/json.md has no section or row %q", kind)
 				continue
 			}
 			for name := range fields {
-				if name != "v" && name != "kind" && !strings.Contains(text, "`"+name+"`") {
+				if _, known := api[kind][name]; !known && name != "v" && name != "kind" && !strings.Contains(text, "`"+name+"`") {
 					t.Errorf("docs/json.md, %s, does not name %q", kind, name)
 				}
 			}

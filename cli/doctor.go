@@ -28,11 +28,10 @@ func doctorCommand() *command {
 	return &command{
 		name:  "doctor",
 		short: "Check whether everything works, and how to fix it",
-		long: "Checks configuration, schema, access, queues, work that no worker takes, dead letters and the storage's " +
-			"invariants; with RUNLANE_TABLE (--table) also the clock; in a file also its format, every page, its log, " +
-			"the disk's room and how it syncs. It tests access by reads that find nothing and writes that cannot " +
-			"succeed, and in a file by a commit that changes nothing. The exit code is that of the first check that " +
-			"failed.",
+		long: "Checks configuration, schema, access, queues, work that no worker takes, dead letters, and the " +
+			"storage's invariants; of a table also the clock; of a file also format, every page, log, room on " +
+			"the disk and syncing. Access is tried by reads that find nothing and writes that change nothing. " +
+			"The exit code is that of the first failed check.",
 		examples: []string{"doctor", "doctor --all --json"},
 		act: func(flags *flag.FlagSet) action {
 			all := flags.Bool("all", false, "check the invariants of every run, not of a sample")

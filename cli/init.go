@@ -49,11 +49,10 @@ func initCommand() *command {
 		min:   1,
 		max:   1,
 		local: true,
-		long: "NAME is the folder to create; nothing is overwritten. The project is one Go program with all commands of " +
-			"runlane and its own tasks. RUNLANE_LANE chooses where it keeps runs: in memory, in a file, on AWS. " +
-			"template.yaml deploys it to AWS, with alarms, a dashboard and gradual deployments that its parameters " +
-			"turn off. With --minimal the template has none of these; then \"functions add\" and FIFO queues do not " +
-			"work, since they copy parts of the whole template.",
+		long: "NAME is the folder to make. The project is one Go program with all commands of runlane and its own " +
+			"tasks. RUNLANE_LANE chooses memory, a file or AWS; template.yaml deploys it, with alarms, a " +
+			"dashboard and gradual deployments that parameters turn off. --minimal has none of these, nor " +
+			"\"functions add\" and FIFO queues, which copy parts of the whole template. Nothing is overwritten.",
 		examples: []string{
 			"init hello", "init hello --minimal", "init hello --module example.org/hello --replace ../runlane-go",
 		},

@@ -32,12 +32,11 @@ func functionsAddCommand() *command {
 		short: "Give the project one more bridge, with limits of its queues",
 		min:   1, max: 1,
 		local: true,
-		long: "Adds a function to template.yaml that executes runs of the given queues: the same program, with a " +
-			"separate timeout, memory, concurrency, role, log and alarms, copied from those of the bridge, which " +
-			"executes all other runs. The project must declare the queues first (queues add); each gets a separate " +
-			"SQS queue unless it has one. Existing parts stay as they are; another call with other limits sets those " +
-			"of new stacks. A queue's former function can read it until the command is called again after the " +
-			"deployment. The difference is shown first.",
+		long: "Adds a function to template.yaml for runs of the given queues: the same program with a separate " +
+			"timeout, memory, concurrency, role, log and alarms, copied from the bridge, which executes all " +
+			"other runs. Declare the queues first (queues add); each gets an SQS queue unless it has one. Called " +
+			"again with other limits, it sets those of new stacks. A queue taken from another function stays " +
+			"readable for that one until the next call after the deployment. The difference is shown first.",
 		examples: []string{
 			"functions add slow --queues reports,exports --timeout 900",
 			"functions add wide --queues thumbnails --memory 2048 --concurrency 200",

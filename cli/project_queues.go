@@ -28,11 +28,10 @@ func queuesAddCommand() *command {
 		short: "Give the project in this folder one more queue",
 		min:   1, max: 1,
 		local: true,
-		long: "Writes the queue into the project's Go code. Its wakeups travel with those of the queue \"default\". " +
-			"With --own it gets a separate SQS queue in template.yaml, with dead letters, alarms, policies and a " +
-			"place in RUNLANE_QUEUES, all copied from the template's own first queue; --fifo does that with a FIFO " +
-			"queue. What is there stays as it is, and adding a queue again changes nothing. The difference is shown " +
-			"first.",
+		long: "Writes the queue into the project's Go code; its wakeups travel with those of \"default\". --own " +
+			"adds an SQS queue to template.yaml, with dead letters, alarms, policies and a place in " +
+			"RUNLANE_QUEUES, copied from the template's first queue; --fifo a FIFO queue. Adding a queue again " +
+			"changes nothing. The difference is shown first.",
 		examples: []string{"queues add reports", "queues add reports --own", "queues add payments --fifo --dry-run"},
 		act: func(flags *flag.FlagSet) action {
 			own := flags.Bool("own", false, "with a separate SQS queue")

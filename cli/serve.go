@@ -52,16 +52,14 @@ func serveCommand() *command {
 		name:  "serve",
 		short: "Answer HTTP requests: the API, its description, events",
 		local: true,
-		long: "The first line is the address. Without tokens and proxies only callers on this machine are accepted, and " +
-			"an address that other machines reach is refused. With a file of tokens, requests need \"Authorization: " +
-			"Bearer TOKEN\"; \"token\" makes one. Behind a proxy that logs people in, name its addresses and the " +
-			"header that it sets.\n\n" +
-			"Language models find tools at /mcp, which only read; --allow adds others by name.\n\n" +
-			"It executes no runs and does no maintenance: workers and ticks do. With a file of tasks, clients in any " +
-			"language execute these, and it ticks as a worker does. With a webhook it delivers the ends of runs, by " +
-			"runs that it executes, on a lane in a file or in memory, and ticks too. docs/server.md shows requests; " +
-			"the server has its reference at /docs. Each change is logged on stderr. An interrupt lets requests " +
-			"finish, ten seconds at most.",
+		long: "Prints its address first. Without tokens and proxies it accepts callers of this machine only and " +
+			"refuses other addresses. With a file of tokens a request has \"Authorization: Bearer TOKEN\"; " +
+			"\"token\" makes one. Behind a proxy with a login, name its addresses and its header.\n\nLanguage " +
+			"models find tools at /mcp, which only read; --allow adds others.\n\nThe server executes no runs and " +
+			"does not tick, except with --tasks, whose tasks clients in any language execute: it ticks then. " +
+			"With a webhook, on a lane in a file or in memory, it delivers the ends of runs by runs that it " +
+			"executes, and ticks too. Each change is a line of the log on stderr. An interrupt gives requests " +
+			"ten seconds. Examples: docs/server.md; reference: /docs of the server.",
 		examples: []string{
 			"serve", "serve --lane sqlite:state.db --listen 127.0.0.1:8080",
 			"serve --listen 0.0.0.0:8080 --tokens tokens.ndjson", "serve --tasks tasks.json",

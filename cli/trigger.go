@@ -97,14 +97,13 @@ func triggerCommand() *command {
 		short: "Start a run, or with --batch many",
 		max:   2,
 		words: taskNames,
-		long: "The payload is JSON: written here, in a file, or on stdin. Without one it is null.\n\n" +
-			"A task of another program is known once a tick has stored it (\"tasks list\"); the run is the one that " +
-			"its program would make. Keys that the task computes from its payload must then be given.\n\n" +
-			"With --wait the command follows the run; its exit code is the run's: 0 succeeded, 1 failed, 4 cancelled.\n\n" +
-			"--batch reads one object a line, like {\"payload\":{\"userId\":\"u_1\"}}: payload, and optionally task, " +
-			"queue, runId, idempotencyKey, singletonKey, concurrencyKey, delay, runAt, meta. On a lane with ordered " +
-			"queues the runs are made one after the other, in the order of the lines; elsewhere several at once. An " +
-			"interrupted batch shows how to resume it, without making a run twice.",
+		long: "The payload is JSON, null unless given.\n\nA task of another program is found among those that " +
+			"ticks have stored (\"tasks list\") and gets the same run; keys computed from the payload have to be " +
+			"given then.\n\nWith --wait the exit code is the run's end: 0 succeeded, 1 failed, 4 " +
+			"cancelled.\n\n--batch reads one object a line, like {\"payload\":{\"userId\":\"u_1\"}}: payload, " +
+			"optionally task, queue, runId, idempotencyKey, singletonKey, concurrencyKey, delay, runAt, meta. On " +
+			"a lane with ordered queues runs are made in the order of the lines, elsewhere several at once. An " +
+			"interrupted batch prints how to resume it without making a run twice.",
 		examples: []string{
 			"trigger emails.welcome '{\"userId\":\"u_1\"}' --wait", "trigger emails.welcome @payload.json --delay 10m",
 			"trigger emails.welcome --batch users.ndjson --json",

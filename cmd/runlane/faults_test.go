@@ -75,7 +75,7 @@ func commands(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	var paths []string
-	for _, found := range regexp.MustCompile("(?m)^## runlane (.+)\n\n```text\nUsage: runlane (.+)$").FindAllStringSubmatch(string(document), -1) {
+	for _, found := range regexp.MustCompile("(?m)^## runlane (.+)\n\n```text\nrunlane (.+)$").FindAllStringSubmatch(string(document), -1) {
 		if !strings.Contains(found[2], " COMMAND ") {
 			paths = append(paths, found[1])
 		}
