@@ -2,6 +2,7 @@ package projecttest
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,8 +66,8 @@ func modulesOf(t *testing.T, folder string, arguments ...string) map[string]stri
 	return modules
 }
 
-// licenseRow is a row of the document, and what is wrong with it.
-func licenseRow(name, use string, licenses []string) (row, fault string) {
+// licenseFault is what is wrong with the licenses of a module.
+func licenseFault(name, use string, licenses []string) (fault string) {
 	if len(licenses) == 0 {
 		fault = name + " has no license that is known here"
 	}
@@ -75,7 +76,7 @@ func licenseRow(name, use string, licenses []string) (row, fault string) {
 			fault = fmt.Sprintf("%s is under %s, which %s may not use", name, license, use)
 		}
 	}
-	return fmt.Sprintf("| `%s` | %s | %s |\n", name, strings.Join(licenses, ", "), use), fault
+	return fault
 }
 
 // Everything that is compiled into a program or a test has a license that allows it, and stands in the document. go test -update
@@ -103,9 +104,7 @@ func TestLicenses_OfEveryDependency_AreListedAndAllowed(t *testing.T) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	text := "# Licenses of the dependencies\n\nWritten by `go test ./internal/proof/projecttest -run TestLicenses -update` from the modules' own files. " +
-		"The project itself is under\n[MIT](../LICENSE). What is listed for programs is in those that are deployed, or in what a program " +
-		"imports; the rest is in tests\nand in tools of this repository.\n\n| Module | License | In |\n|---|---|---|\n"
+	groups := map[string][]string{} // by use and licenses
 	for _, name := range names {
 		use := "tests"
 		if programs[name] != "" {
@@ -115,11 +114,16 @@ func TestLicenses_OfEveryDependency_AreListedAndAllowed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		row, fault := licenseRow(name, use, licenses)
-		if fault != "" {
+		if fault := licenseFault(name, use, licenses); fault != "" {
 			t.Error(fault)
 		}
-		text += row
+		group := "In " + use + ", " + strings.Join(licenses, ", ")
+		groups[group] = append(groups[group], "- `"+name+"`\n")
+	}
+	text := "# Licenses of the dependencies\n\nWritten by `go test ./internal/proof/projecttest -run TestLicenses -update` from the modules' own files. " +
+		"The project itself is under\n[MIT](../LICENSE). What programs import or deploy is in programs, the rest in tests and in tools of this repository.\n"
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		text += "\n## " + group + "\n\n" + strings.Join(groups[group], "")
 	}
 	if *update {
 		if err := os.WriteFile(filepath.Join(root(t), licensesDocument), []byte(text), 0o600); err != nil {
