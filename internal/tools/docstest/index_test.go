@@ -27,7 +27,7 @@ func TestIndex_ListsEveryDocument(t *testing.T) {
 	if !strings.Contains(read(t, "README.md"), "](docs/README.md)") {
 		t.Error("README.md does not link docs/README.md")
 	}
-	for _, name := range []string{"docs/tutorial.md", "docs/concepts.md", "docs/faq.md"} {
+	for _, name := range []string{"docs/tutorial.md", "docs/concepts.md"} {
 		if !strings.Contains(read(t, "llms.txt"), "]("+name+")") {
 			t.Errorf("llms.txt does not link %s", name)
 		}

@@ -193,7 +193,6 @@ func TestPrices_Idle_AreThoseOfTheDefaults(t *testing.T) {
 	all, alone := cents(parts(t, rows)), cents(engine)
 	for path, says := range map[string]string{
 		"../../../../README.md":        fmt.Sprintf("it costs $%s a month while idle: $%s for the engine, $%s for what watches it", all, alone, cents(parts(t, rows)-engine)),
-		"../../../../docs/faq.md":      fmt.Sprintf("Idle, $%s a month with alarms, metrics and dashboard, $%s without", all, alone),
 		"../../../../docs/tutorial.md": fmt.Sprintf("Idle it costs $%s a month, or $%s with `Alarms`, `Dashboard` and `Metrics` off", all, alone),
 	} {
 		text, err := os.ReadFile(path)
