@@ -18,7 +18,8 @@ import (
 
 const commandsIntroduction = `# Commands
 
-The ` + "`--help`" + ` of every command, written by ` + "`go test ./cli -update`" + `. [Shared flags](#shared-flags) are those of three commands or more.
+The ` + "`--help`" + ` of every command, written by ` + "`go test ./cli -update`" + `. [Shared flags](#shared-flags) are those of two commands or more. A command that gives
+one another meaning describes it.
 
 A program with tasks has the same commands: ` + "`func main() { os.Exit(cli.Main(context.Background(), open)) }`" + `, where open
 builds the runtime; ` + "`runlane init NAME`" + ` writes such a program. The binary of ` + "[cmd/runlane](../cmd/runlane)" + ` has no tasks: it
@@ -40,7 +41,7 @@ A run's ID may be given by its first six characters or more if no other run shar
 // flagLine is a flag of a help text with its usage, which may go on in lines that are indented further.
 var flagLine = regexp.MustCompile(`(?m)^  (--\S+(?: [^a-z\s]\S*)?) {2,}(.*(?:\n {4,}\S.*)*)\n`)
 
-// sharedFlags are the flags that stand alike in three help texts or more, each with one meaning, and their number of texts.
+// sharedFlags are the flags that stand alike in two help texts or more, with the commonest meaning of each name, and their number of texts.
 func sharedFlags(texts map[string]string) map[string]int {
 	flags := map[string]int{}
 	for _, text := range texts {
@@ -49,15 +50,15 @@ func sharedFlags(texts map[string]string) map[string]int {
 			flags[flag[1]+"  "+strings.Join(strings.Fields(flag[2]), " ")]++
 		}
 	}
-	maps.DeleteFunc(flags, func(_ string, texts int) bool { return texts < 3 })
-	meanings := map[string]int{}
-	for flag := range flags {
+	maps.DeleteFunc(flags, func(_ string, texts int) bool { return texts < 2 })
+	most := map[string]int{} // by name, the texts of its commonest meaning
+	for flag, texts := range flags {
 		name, _, _ := strings.Cut(flag, " ")
-		meanings[name]++
+		most[name] = max(most[name], texts)
 	}
-	maps.DeleteFunc(flags, func(flag string, _ int) bool {
+	maps.DeleteFunc(flags, func(flag string, texts int) bool {
 		name, _, _ := strings.Cut(flag, " ")
-		return meanings[name] > 1
+		return texts < most[name]
 	})
 	return flags
 }
