@@ -165,7 +165,7 @@ func TestImport_AFlowThatIsThere_IsAConflict(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := to.Import(t.Context(), bytes.NewReader(file))
-	if kind := runlane.ConflictFlow; !errors.Is(err, runlane.ErrStorageConflict) || !strings.Contains(err.Error(), "another one") {
+	if kind := runlane.ConflictFlow; !errors.Is(err, runlane.ErrStorageConflict) || !strings.Contains(err.Error(), "another flow") {
 		t.Errorf("it answers %v, want %s", err, kind)
 	}
 }
