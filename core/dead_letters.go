@@ -165,14 +165,7 @@ func (c change) requeue(ctx context.Context, id runlane.RunID) (changed bool, er
 		if !c.rt.policy(seen.Run.Queue).Bounded() { // a bounded queue sends once there is a slot
 			initial.ClaimUntil = at.Add(outboxClaim)
 		}
-		commit, err := c.append(ctx, seen.Run, at, c.eventMeta(), initial,
-			&runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
-				Environment: c.rt.environment,
-				RunID:       id,
-				Queue:       seen.Run.Queue,
-				AvailableAt: at,
-				RequestedAt: at,
-			}})
+		commit, err := c.append(ctx, seen.Run, at, c.eventMeta(), initial, c.rt.deliveryNow(seen.Run, at))
 		switch {
 		case isConflict(err, runlane.ConflictEventSequence):
 			continue
