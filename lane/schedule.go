@@ -126,9 +126,6 @@ func (c *CompleteOccurrenceCommand) Validate() error {
 	return nil
 }
 
-// lastFireTime is the last instant with 13 digits of milliseconds, the form in keys of occurrences.
-const lastFireTime = 9_999_999_999_999
-
 func validOccurrence(id runlane.ScheduleID, occurrence string, fire time.Time) error {
 	if err := id.Validate(); err != nil {
 		return malformed(err, "occurrence without a usable schedule id")
@@ -136,7 +133,7 @@ func validOccurrence(id runlane.ScheduleID, occurrence string, fire time.Time) e
 	if occurrence == "" {
 		return malformed(nil, "occurrence without an id")
 	}
-	if ms := fire.UnixMilli(); ms <= 0 || ms > lastFireTime {
+	if ms := fire.UnixMilli(); ms <= 0 || ms > runlane.FarMoment().UnixMilli() {
 		return malformed(nil, "fire time %v is out of range", fire)
 	}
 	return nil

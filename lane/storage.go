@@ -14,7 +14,8 @@ import (
 // malformed command is runlane.ErrContractViolation and writes nothing; bad operator input (a cursor, a limit) is
 // runlane.ErrValidationFailed. A backend outage is runlane.ErrStorageUnavailable with the driver's error as its cause;
 // if a write may have happened, its Meta has "outcome" = "unknown". Storage checks and persists core's projection and
-// never recomputes it. All methods are safe for concurrent use by any number of processes.
+// never recomputes it. An exact read reflects every commit answered before it. All methods are safe for concurrent use
+// by any number of processes.
 type Storage interface {
 	// Capabilities never change during the adapter's life.
 	Capabilities() StorageCapabilities
