@@ -100,7 +100,7 @@ func (s *Storage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commi
 		if err := env.judgeTelling(c); err != nil {
 			return nil, err
 		}
-		env.tell(c)
+		env.settleEnd(c)
 		return nil, nil
 	}
 	t := &c.Resume.Transition
@@ -113,7 +113,7 @@ func (s *Storage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commi
 		if err := embedded.JudgeAppend(e.known(), t); err != nil {
 			return err
 		}
-		env.tell(c)
+		env.settleEnd(c)
 		return nil
 	})
 	s.mu.Unlock()
@@ -140,8 +140,8 @@ func (env *environment) judgeTelling(c *lane.TellCommand) error {
 	return embedded.JudgeTelling(to.view().known(), c, to.called()[c.To.Name])
 }
 
-// tell removes the mark and counts the child as ended.
-func (env *environment) tell(c *lane.TellCommand) {
+// settleEnd removes the mark and counts the child as ended.
+func (env *environment) settleEnd(c *lane.TellCommand) {
 	e := env.run(c.RunID)
 	e.shard.indexes.untold.remove(item{e.due.at, e})
 	if c.To != nil {

@@ -44,7 +44,7 @@ type judgment struct {
 	eligibility func(*tx, *entry, *plan) error
 }
 
-// plan is what a command writes besides its events.
+// plan has the writes of a command besides its events.
 type plan struct {
 	takesSlot bool // a free one, below the limit at now
 	freesSlot bool // a slot from when the queue had a limit
@@ -160,7 +160,7 @@ func (t *tx) change(
 		}
 	}
 	if todo.tell != nil {
-		if err := t.tell(todo.tell); err != nil {
+		if err := t.settleEnd(todo.tell); err != nil {
 			return nil, err
 		}
 	}

@@ -129,7 +129,7 @@ func (s *Storage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commi
 			if err := t.judgeTelling(c); err != nil {
 				return err
 			}
-			return t.tell(c)
+			return t.settleEnd(c)
 		})
 	}
 	return s.commit(ctx, &c.Resume.Transition, c.Resume.Outbox, judgment{
@@ -188,8 +188,8 @@ func (t *tx) created(key lane.RunKey, at embedded.Millis) (*entry, error) {
 	return e, nil
 }
 
-// tell removes the mark and counts the child as ended.
-func (t *tx) tell(c *lane.TellCommand) error {
+// settleEnd removes the mark and counts the child as ended.
+func (t *tx) settleEnd(c *lane.TellCommand) error {
 	e, err := t.created(c.RunKey, embedded.At(c.CreatedAt))
 	if err == nil {
 		err = t.Exec("DELETE FROM untold WHERE run = ?", e.n)

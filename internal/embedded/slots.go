@@ -29,7 +29,7 @@ func NeedsSlot(t *lane.Transition) bool {
 	return t.Queue.Bounded() && (t.Reserves() || t.Projected.Status == runlane.StatusRunning)
 }
 
-// SlotUse is what a claim does with its run's slot.
+// SlotUse is the effect of a claim on its run's slot.
 type SlotUse int
 
 const (

@@ -118,7 +118,7 @@ func writeMark(path string, allowed ...string) (err error) {
 	return syncFolder(filepath.Dir(path), &Options{})
 }
 
-// mark starts an epoch if the file has no log, and completes what a process left half done. If another process writes
+// mark starts an epoch if the file has no log, and completes a half-finished change. If another process writes
 // now or there is no room, the next one does it: the existing mark stays true.
 func mark(c *Conn, path string, o *Options) error {
 	if o.VFS != "" {

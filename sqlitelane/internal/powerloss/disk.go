@@ -142,7 +142,7 @@ func (d *Disk) maySync() int32 {
 	return sqlite3.SQLITE_OK
 }
 
-// Fate is what a loss of power does to unsynced data.
+// Fate is the effect of a loss of power on unsynced data.
 type Fate string
 
 // Fates of unsynced data.
@@ -236,7 +236,7 @@ func (f *file) after(steps []step) (b []byte, gone bool) {
 	return b, gone
 }
 
-// sector is what a disk writes atomically.
+// sector is the unit of atomic writes.
 const sector = 512
 
 // After returns the disk's existing files by name. The same seed gives the same result.
