@@ -2,8 +2,10 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -201,20 +203,27 @@ func TestTwoTicks_OneDiesBeforeAPause_ItsRunIsRecorded(t *testing.T) {
 
 func TestTwoTicks_OneDiesBeforeItsRun_ResumeSaysSo(t *testing.T) {
 	t.Parallel()
-	w := newTwoTickers(t, time.Minute, runlane.OverlapAllow)
-	w.now = w.now.Add(time.Minute)
-	ctx, die := context.WithCancel(t.Context())
-	w.storage.afterClaim = die
-	_, _ = w.runtimes[0].Tick(ctx, nil) // it is cut off
-	schedules := w.runtimes[1].Schedules()
-	if err := schedules.Pause(t.Context(), "s", nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := schedules.Resume(t.Context(), "s", nil); err == nil || !strings.Contains(err.Error(), "another process") {
-		t.Fatal(err)
-	}
-	w.now = w.now.Add(time.Minute)
-	if err := schedules.Resume(t.Context(), "s", nil); err != nil {
-		t.Fatal(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newTwoTickers(t, time.Minute, runlane.OverlapAllow)
+		w.now = w.now.Add(time.Minute)
+		ctx, die := context.WithCancel(t.Context())
+		w.storage.afterClaim = die
+		_, _ = w.runtimes[0].Tick(ctx, nil) // it is cut off
+		schedules := w.runtimes[1].Schedules()
+		if err := schedules.Pause(t.Context(), "s", nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := schedules.Resume(t.Context(), "s", nil); err == nil || !strings.Contains(err.Error(), "another process") {
+			t.Fatal(err)
+		}
+		brief, leave := context.WithTimeout(t.Context(), time.Millisecond)
+		defer leave()
+		if err := schedules.Resume(brief, "s", nil); !errors.Is(err, runlane.ErrOperationCancelled) {
+			t.Errorf("a caller that leaves while it waits: %v", err)
+		}
+		w.now = w.now.Add(time.Minute)
+		if err := schedules.Resume(t.Context(), "s", nil); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

@@ -137,8 +137,11 @@ func (s *Scheduler) Resume(ctx context.Context, id runlane.ScheduleID) error {
 			return err
 		} else if left { // too many for one read, or another process has one
 			if e.taken {
-				if taken++; taken > resumeTaken || !wait(ctx, resumePause) {
+				if taken++; taken > resumeTaken {
 					return occurrenceTaken(id)
+				}
+				if err := wait(ctx, resumePause); err != nil {
+					return err
 				}
 			}
 			continue
@@ -157,12 +160,12 @@ func (s *Scheduler) Resume(ctx context.Context, id runlane.ScheduleID) error {
 	return scheduleChangedTooOften(id, resumeRounds)
 }
 
-func wait(ctx context.Context, d time.Duration) bool {
+func wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
-		return true
+		return nil
 	case <-ctx.Done():
-		return false
+		return fail.Cancelled(ctx, "")
 	}
 }
 
