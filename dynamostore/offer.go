@@ -124,7 +124,7 @@ func (o *offerSearch) candidates(holders map[runlane.RunID]bool) (own []rows.Due
 		_, _ = hash.Write([]byte(row.Run))
 		switch {
 		case holders[row.Run]:
-		case int(hash.Sum32())%o.shares == o.share:
+		case int(hash.Sum32()%uint32(o.shares)) == o.share:
 			own = append(own, row)
 		default:
 			others = append(others, row)
