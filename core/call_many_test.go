@@ -61,9 +61,9 @@ func (s distantCalls) ReadCalls(ctx context.Context, q *lane.CallQuery) (*lane.C
 	return s.Storage.ReadCalls(ctx, q)
 }
 
-func (s distantCalls) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
+func (s distantCalls) NotifyEnd(ctx context.Context, c *lane.NotifyCommand) (*lane.Commit, error) {
 	time.Sleep(5 * time.Millisecond)
-	return s.Storage.TellEnd(ctx, c)
+	return s.Storage.NotifyEnd(ctx, c)
 }
 
 // A hundred ends in one moment meet each other in the call that counts them. Who loses tries again at once, so that the

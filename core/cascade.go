@@ -18,7 +18,7 @@ func (rt *Runtime) cascade(ctx context.Context, run *runlane.Run) (done bool, er
 		RunKey: lane.RunKey{Environment: rt.environment, RunID: run.ID},
 	})
 	switch {
-	case isNotFound(err), err == nil && (!read.Untold || !read.Run.CreatedAt.Equal(run.CreatedAt)):
+	case isNotFound(err), err == nil && (!read.NotificationPending || !read.Run.CreatedAt.Equal(run.CreatedAt)):
 		rt.cascades.forget(run)
 		return true, nil
 	case err != nil:

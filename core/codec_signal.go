@@ -36,9 +36,9 @@ func (s *codedStorage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*
 	return commit, nil
 }
 
-func (s *codedStorage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
+func (s *codedStorage) NotifyEnd(ctx context.Context, c *lane.NotifyCommand) (*lane.Commit, error) {
 	if s.codec == nil || c.Resume == nil {
-		return s.Storage.TellEnd(ctx, c)
+		return s.Storage.NotifyEnd(ctx, c)
 	}
 	coded, err := s.encodeTransition(ctx, &c.Resume.Transition)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *codedStorage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.
 	}
 	given := *c
 	given.Resume = &lane.AppendCommand{Transition: coded.stored, Outbox: c.Resume.Outbox}
-	commit, err := s.Storage.TellEnd(ctx, &given)
+	commit, err := s.Storage.NotifyEnd(ctx, &given)
 	if err == nil {
 		coded.commit(commit)
 	}

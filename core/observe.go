@@ -49,8 +49,8 @@ func (o *observedStorage) SendSignal(ctx context.Context, c *lane.SignalCommand)
 	return commit, err
 }
 
-func (o *observedStorage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
-	commit, err := o.Storage.TellEnd(ctx, c)
+func (o *observedStorage) NotifyEnd(ctx context.Context, c *lane.NotifyCommand) (*lane.Commit, error) {
+	commit, err := o.Storage.NotifyEnd(ctx, c)
 	if err == nil {
 		o.committed(commit)
 	}

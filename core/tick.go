@@ -112,7 +112,7 @@ func (t *tick) round(ctx context.Context) {
 		run   func(context.Context) StageResult
 		share int
 	}{
-		{t.finalizeCancellations, 2}, {t.failAbandoned, 2}, {t.tellEnds, 1}, {t.deliver, 4}, {t.redeliver, 1},
+		{t.finalizeCancellations, 2}, {t.failAbandoned, 2}, {t.notifyEnds, 1}, {t.deliver, 4}, {t.redeliver, 1},
 		{t.fireSchedules, 2}, {t.dispatch, 2}, {t.flush, 3},
 	}
 	shares := 0
@@ -216,20 +216,20 @@ func (t *tick) failAbandoned(ctx context.Context) StageResult {
 	return result
 }
 
-// tellEnds notifies callers of ends that no process has reported.
-func (t *tick) tellEnds(ctx context.Context) StageResult {
+// notifyEnds notifies callers of ends that no process has reported.
+func (t *tick) notifyEnds(ctx context.Context) StageResult {
 	if !t.rt.storage().Capabilities().SuspendsRuns {
 		return StageResult{}
 	}
 	list := func(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
-		return t.rt.storage().ListRunsToTell(ctx, q)
+		return t.rt.storage().ListRunsToNotify(ctx, q)
 	}
 	result := t.paged(ctx, list, t.query(t.rt.now()), func(refs []lane.RunRef) StageResult {
 		runs, err := t.runs(ctx, refs)
 		if err != nil {
 			return StageResult{Err: err}
 		}
-		return t.each(ctx, runs, t.rt.tell)
+		return t.each(ctx, runs, t.rt.notify)
 	})
 	flows := t.tendFlows(ctx)
 	result.add(flows)

@@ -339,20 +339,20 @@ func scheduleCases() []methodCase {
 			there := func(read *lane.CallsRead) int { return len(read.Calls) }
 			return finding(1, there, w.store.ReadCalls, &lane.CallQuery{RunKey: w.key()})
 		}},
-		{"TellEnd", func(w *world) operation {
+		{"NotifyEnd", func(w *world) operation {
 			child := w.create(eager, 0, nil).ack().claim(time.Minute, true).call(2).ended()
-			return calling(w.store.TellEnd, &lane.TellCommand{
+			return calling(w.store.NotifyEnd, &lane.NotifyCommand{
 				RunKey: child.key(), CreatedAt: child.run.CreatedAt, To: &lane.CallRead{
 					RunID: w.run.ID, CreatedAt: w.run.CreatedAt, Name: "pages", Count: 2,
 				},
 			})
 		}},
-		{"ListRunsToTell", func(w *world) operation {
+		{"ListRunsToNotify", func(w *world) operation {
 			w.create(eager, 0, nil).ack().claim(time.Minute, true).call(many)
 			for range many {
 				w.ended()
 			}
-			return finding(many, itemsOf, w.store.ListRunsToTell, &lane.DueQuery{PageQuery: benchPage, At: w.now})
+			return finding(many, itemsOf, w.store.ListRunsToNotify, &lane.DueQuery{PageQuery: benchPage, At: w.now})
 		}},
 		{"PutFlow", func(w *world) operation {
 			return calling(w.store.PutFlow, w.flow("flow"))

@@ -78,7 +78,7 @@ func (s *Store) ReadCalls(ctx context.Context, q *lane.CallQuery) (*lane.CallsRe
 	if err != nil {
 		return nil, err
 	}
-	read := &lane.CallsRead{Run: r.Projection(), Untold: r.Untold()}
+	read := &lane.CallsRead{Run: r.Projection(), NotificationPending: r.NotificationPending()}
 	if r.Calls == 0 {
 		return read, nil
 	}
@@ -118,14 +118,14 @@ func (s *Store) readCall(
 	return rows.ReadCall(raw)
 }
 
-// ListRunsToTell implements lane.Storage.
-func (s *Store) ListRunsToTell(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+// ListRunsToNotify implements lane.Storage.
+func (s *Store) ListRunsToNotify(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scanRefs(ctx, q, rows.Telling)
 }
 
-// TellEnd implements lane.Storage: one transaction removes the marker, counts the end, and for the last end resumes the
+// NotifyEnd implements lane.Storage: one transaction removes the marker, counts the end, and for the last end resumes the
 // caller.
-func (s *Store) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
+func (s *Store) NotifyEnd(ctx context.Context, c *lane.NotifyCommand) (*lane.Commit, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -151,22 +151,22 @@ func (s *Store) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit,
 	case err != nil || refused == nil:
 		return commit, err
 	case refused.Run() == nil:
-		return nil, c.NotTold()
+		return nil, c.AlreadyNotified()
 	default:
 		return nil, s.raceError(ctx, t, "", refused)
 	}
 }
 
 // readToldEnd reads the ended run and its call, and checks that they are as the command expects.
-func (s *Store) readToldEnd(ctx context.Context, c *lane.TellCommand) (*rows.ToldEnd, error) {
+func (s *Store) readToldEnd(ctx context.Context, c *lane.NotifyCommand) (*rows.NotifiedEnd, error) {
 	r, err := s.readRun(ctx, c.RunKey)
 	if err != nil {
 		return nil, err
 	}
-	if r == nil || r.CreatedAt != rows.ToMillis(c.CreatedAt) || !r.Untold() {
-		return nil, c.NotTold()
+	if r == nil || r.CreatedAt != rows.ToMillis(c.CreatedAt) || !r.NotificationPending() {
+		return nil, c.AlreadyNotified()
 	}
-	told := &rows.ToldEnd{Ended: r}
+	told := &rows.NotifiedEnd{Ended: r}
 	if c.To == nil {
 		return told, nil
 	}
@@ -176,14 +176,14 @@ func (s *Store) readToldEnd(ctx context.Context, c *lane.TellCommand) (*rows.Tol
 		return nil, err
 	}
 	if told.Call == nil || told.Call.Ended != c.To.Ended || told.Call.Count != c.To.Count {
-		return nil, c.NotTold()
+		return nil, c.AlreadyNotified()
 	}
 	return told, nil
 }
 
 // countEnd counts an end that resumes no run.
-func (s *Store) countEnd(ctx context.Context, c *lane.TellCommand, told *rows.ToldEnd) error {
-	writes := []item.Write{told.Ended.Told()}
+func (s *Store) countEnd(ctx context.Context, c *lane.NotifyCommand, told *rows.NotifiedEnd) error {
+	writes := []item.Write{told.Ended.Notified()}
 	if told.Call != nil {
 		writes = append(writes, told.Call.Counted())
 	}
@@ -193,7 +193,7 @@ func (s *Store) countEnd(ctx context.Context, c *lane.TellCommand, told *rows.To
 			return err
 		}
 		if caller == nil {
-			return c.NotTold()
+			return c.AlreadyNotified()
 		}
 		writes = append(writes, caller.NotBegun(c.To))
 	}
@@ -202,10 +202,10 @@ func (s *Store) countEnd(ctx context.Context, c *lane.TellCommand, told *rows.To
 		Token:     randomID(),
 		Writes:    writes,
 		Version:   "sq",
-		Proof:     told.Ended.ToldProof(),
+		Proof:     told.Ended.NotifiedProof(),
 	})
 	if err == nil && len(lost) > 0 {
-		err = c.NotTold()
+		err = c.AlreadyNotified()
 	}
 	return err
 }

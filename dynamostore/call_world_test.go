@@ -46,14 +46,14 @@ func (w *world) waits() *world {
 // tell tells the child's end to the run, which resumes it with the last one.
 func (w *world) tell(child *world, ended, count int) *world {
 	w.Helper()
-	c := &lane.TellCommand{RunKey: child.key(), CreatedAt: child.run.CreatedAt, To: &lane.CallRead{
+	c := &lane.NotifyCommand{RunKey: child.key(), CreatedAt: child.run.CreatedAt, To: &lane.CallRead{
 		RunID: w.run.ID, CreatedAt: w.run.CreatedAt, Name: "pages", Count: count, Ended: ended,
 	}}
 	if c.To.Last() {
 		body := &runlane.RunResumed{By: runlane.WaitingChildren, Name: "pages", ID: string(child.run.ID)}
 		c.Resume = &lane.AppendCommand{Transition: w.transition(body, w.request(w.now)), Outbox: eager(w.now)}
 	}
-	commit, err := w.store.TellEnd(w.step(), c)
+	commit, err := w.store.NotifyEnd(w.step(), c)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -408,7 +408,7 @@ func TestCondition_AnEndDependsOnTheCallsThatWereRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	commit, err := w.store.AppendRunEvents(t.Context(), cancel)
-	if err != nil || !commit.Untold || !w.item().Untold() {
+	if err != nil || !commit.NotificationPending || !w.item().NotificationPending() {
 		t.Errorf("the end leaves nothing to be told: %+v, %v", commit, err)
 	}
 }
@@ -437,7 +437,7 @@ func TestCondition_AnEndIsToldOnlyAsItWasRead(t *testing.T) {
 				}
 				w.rewrite(item.Key(rows.RunPK(ended.key()), rows.RunSK), change, values)
 			}}
-			_, err := New(client, w.store.db.Name, nil).TellEnd(t.Context(), &lane.TellCommand{RunKey: ended.key(), CreatedAt: ended.run.CreatedAt})
+			_, err := New(client, w.store.db.Name, nil).NotifyEnd(t.Context(), &lane.NotifyCommand{RunKey: ended.key(), CreatedAt: ended.run.CreatedAt})
 			if !errors.Is(err, runlane.ConflictWait) {
 				t.Errorf("%v", err)
 			}

@@ -92,7 +92,7 @@ func (s *Store) pruneRows(ctx context.Context, p *pruning, entries []ddb.Row) (t
 		r := runs[ids[taken]]
 		switch {
 		case r == nil || r.DoneA != entries[taken].Sort: // already pruned, or the ID is used again: the index is late
-		case r.Untold() || r.Needed(from, goes) || r.InFlow(flows):
+		case r.NotificationPending() || r.Needed(from, goes) || r.InFlow(flows):
 		case !p.ReleaseOwners &&
 			slices.ContainsFunc(owners[ids[taken]], func(o rows.Owner) bool { return o.Holds(r, s.now()) }):
 			p.progress.Skipped++

@@ -55,13 +55,13 @@ type CallQuery struct {
 type CallsRead struct {
 	Run   *runlane.Run
 	Calls []RunCall
-	// Untold: the run has ended and its notification is pending, see the function [Untold].
-	Untold bool
+	// NotificationPending: the run has ended and its notification is pending, see the function [NotificationPending].
+	NotificationPending bool
 }
 
-// TellCommand notifies the parent of an ended run: it removes the mark for the pending notification and counts the end
+// NotifyCommand notifies the parent of an ended run: it removes the mark for the pending notification and counts the end
 // in the parent's call. RunKey and CreatedAt identify the ended run.
-type TellCommand struct {
+type NotifyCommand struct {
 	RunKey
 	CreatedAt time.Time
 	// To is the call that counts the end, as read. nil if there is none, or if its run has ended or is gone.
@@ -85,9 +85,9 @@ type CallRead struct {
 // Last reports whether this is the last missing end of the call.
 func (c *CallRead) Last() bool { return c.Ended+1 >= c.Count }
 
-// Untold reports whether a run has ended and must still notify others: of its end, its parent or its flow; of its
+// NotificationPending reports whether a run has ended and must still notify others: of its end, its parent or its flow; of its
 // cancellation, the children that it has called. called is true if it has any.
-func Untold(run *runlane.Run, called bool) bool {
+func NotificationPending(run *runlane.Run, called bool) bool {
 	return run.Status.Terminal() && (Tells(run.Source.Type) || called && run.Status == runlane.StatusCancelled)
 }
 
@@ -117,7 +117,7 @@ func (c *CallCommand) Validate() error {
 }
 
 // Validate returns runlane.ErrContractViolation if the command contradicts itself.
-func (c *TellCommand) Validate() error {
+func (c *NotifyCommand) Validate() error {
 	fault := ""
 	switch {
 	case c.RunID.Validate() != nil || c.Environment.Validate() != nil || c.CreatedAt.IsZero():
@@ -146,8 +146,8 @@ func callFault(id runlane.RunID, fault string) error {
 	return &runlane.Error{Code: runlane.ErrContractViolation, Message: fault, RunID: id}
 }
 
-// NotTold returns runlane.ConflictWait for an end without its mark, or a changed call or wait.
-func (c *TellCommand) NotTold() error {
+// AlreadyNotified returns runlane.ConflictWait for an end without its mark, or a changed call or wait.
+func (c *NotifyCommand) AlreadyNotified() error {
 	e := runlane.NewConflict(runlane.ConflictWait, "the parent was already notified, or it has changed since it was read")
 	e.RunID, e.Hint = c.RunID, "read it again"
 	return e

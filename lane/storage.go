@@ -119,14 +119,14 @@ type Storage interface {
 	BeginCall(ctx context.Context, c *CallCommand) (*RunCall, error)
 	// ReadCalls returns the calls of a run, see [CallsRead]. Exact. Absent: runlane.ErrRunNotFound.
 	ReadCalls(ctx context.Context, q *CallQuery) (*CallsRead, error)
-	// ListRunsToTell returns ended runs with a pending notification, see [Untold], ordered by their end. A storage may
+	// ListRunsToNotify returns ended runs with a pending notification, see [NotificationPending], ordered by their end. A storage may
 	// omit runs that ended within q.Patience.Queued. It ignores q.Bounded.
-	ListRunsToTell(ctx context.Context, q *DueQuery) (*runlane.Page[RunRef], error)
-	// TellEnd notifies a parent once: it removes the ended run's mark and counts the end in the call of To, in one
+	ListRunsToNotify(ctx context.Context, q *DueQuery) (*runlane.Page[RunRef], error)
+	// NotifyEnd notifies a parent once: it removes the ended run's mark and counts the end in the call of To, in one
 	// commit with Resume, which it returns; without Resume it returns nil. Any change since the read (the mark is gone,
 	// another count, a new wait, the parent is gone) is ConflictWait; a stale sequence of Resume is
 	// ConflictEventSequence.
-	TellEnd(ctx context.Context, c *TellCommand) (*Commit, error)
+	NotifyEnd(ctx context.Context, c *NotifyCommand) (*Commit, error)
 
 	// PutFlow writes or removes the record of a flow if its version is still the one that the caller read (0: absent),
 	// else ConflictFlow. It returns the written record, without a plan that the command omitted; nil for a removal. A
@@ -175,7 +175,7 @@ type Storage interface {
 	RequeueDeadLetters(ctx context.Context, c *RequeueCommand) (requeued int, err error)
 
 	// PruneRuns removes terminal runs, oldest first, a bounded number per call, resumable by cursor and after a crash.
-	// It skips runs with a pending notification ([Untold]), children of an active run, repetitions ([Repeats]) of a run
+	// It skips runs with a pending notification ([NotificationPending]), children of an active run, repetitions ([Repeats]) of a run
 	// that stays, and nodes of unfinished flows.
 	PruneRuns(ctx context.Context, c *PruneCommand) (*PruneProgress, error)
 
@@ -267,7 +267,7 @@ type StorageCapabilities struct {
 	// KeepsTasks: definitions of tasks are kept for programs without their code (PutTask, ListTasks).
 	KeepsTasks bool `json:"keepsTasks"`
 	// SuspendsRuns: runs keep records and wait for signals, children and flows (KeepRecord, ListRecords, ReadMail,
-	// SendSignal, BeginCall, ReadCalls, ListRunsToTell, TellEnd, PutFlow, GetFlow, ListFlows).
+	// SendSignal, BeginCall, ReadCalls, ListRunsToNotify, NotifyEnd, PutFlow, GetFlow, ListFlows).
 	SuspendsRuns bool `json:"suspendsRuns"`
 }
 

@@ -104,8 +104,8 @@ type Commit struct {
 	Run    *runlane.Run
 	Events []runlane.EventRecord
 	Outbox []OutboxMessage
-	// Untold: the run has ended and its notification is pending, see the function [Untold].
-	Untold bool
+	// NotificationPending: the run has ended and its notification is pending, see the function [NotificationPending].
+	NotificationPending bool
 }
 
 // AppendCommand appends to a run.

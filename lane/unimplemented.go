@@ -156,14 +156,14 @@ func (UnimplementedStorage) ReadCalls(context.Context, *CallQuery) (*CallsRead, 
 	return nil, unsupported("ReadCalls")
 }
 
-// ListRunsToTell is unsupported.
-func (UnimplementedStorage) ListRunsToTell(context.Context, *DueQuery) (*runlane.Page[RunRef], error) {
-	return nil, unsupported("ListRunsToTell")
+// ListRunsToNotify is unsupported.
+func (UnimplementedStorage) ListRunsToNotify(context.Context, *DueQuery) (*runlane.Page[RunRef], error) {
+	return nil, unsupported("ListRunsToNotify")
 }
 
-// TellEnd is unsupported.
-func (UnimplementedStorage) TellEnd(context.Context, *TellCommand) (*Commit, error) {
-	return nil, unsupported("TellEnd")
+// NotifyEnd is unsupported.
+func (UnimplementedStorage) NotifyEnd(context.Context, *NotifyCommand) (*Commit, error) {
+	return nil, unsupported("NotifyEnd")
 }
 
 // PutFlow is unsupported.

@@ -15,8 +15,8 @@ func callCases() []storageCase {
 	return []storageCase{
 		{"StandBesideTheirRunOnce", calls, callsKept},
 		{"NeedTheLeaseOfTheirRun", calls, callsFenced},
-		{"AnEndIsUntoldUntilItIsCounted", calls, callsTold},
-		{"OtherEndsAreNotUntold", calls, callsQuiet},
+		{"AnEndIsPendingUntilItIsCounted", calls, callsTold},
+		{"OtherEndsAreNotPending", calls, callsQuiet},
 		{"AnEndIsCountedOnce", calls, callsOnce},
 		{"AnEndDependsOnTheCountThatWasRead", calls, callsCounted},
 		{"TheLastEndResumesInTheSameCommit", calls, callsResume},
@@ -25,7 +25,7 @@ func callCases() []storageCase {
 		{"ASuspensionDependsOnTheEndsThatWereMissing", calls, callsLooked},
 		{"ASuspensionDependsOnASetOfCalls", calls, callsMany},
 		{"OfManyEndsAtOnceEachIsCountedOnce", calls, callsRace},
-		{"ACancellationOfARunThatCallsIsUntold", calls, callsCancelled},
+		{"ACancellationOfARunThatCallsIsPending", calls, callsCancelled},
 		{"MalformedOnesAreRefused", calls, callsMalformed},
 		{"RunsThatAreNeededAreNotPruned", needsBoth(calls, needsPruning), callsPruned},
 		{"AnIDUsedAgainHasNoneOfTheRunBefore", needsBoth(calls, needsPruning), callsReused},
@@ -68,10 +68,10 @@ func (b *bundle) calls(run *runlane.Run) *lane.CallsRead {
 }
 
 // telling is a command for an end and the call as it is.
-func (b *bundle) telling(child, caller *runlane.Run) *lane.TellCommand {
+func (b *bundle) notifying(child, caller *runlane.Run) *lane.NotifyCommand {
 	b.t.Helper()
 	read := b.calls(caller)
-	c := &lane.TellCommand{RunKey: b.key(child.ID), CreatedAt: child.CreatedAt, To: &lane.CallRead{
+	c := &lane.NotifyCommand{RunKey: b.key(child.ID), CreatedAt: child.CreatedAt, To: &lane.CallRead{
 		RunID:     caller.ID,
 		CreatedAt: caller.CreatedAt,
 		Name:      read.Calls[0].Name,
@@ -84,9 +84,9 @@ func (b *bundle) telling(child, caller *runlane.Run) *lane.TellCommand {
 	return c
 }
 
-func (b *bundle) tell(c *lane.TellCommand) {
+func (b *bundle) notify(c *lane.NotifyCommand) {
 	b.t.Helper()
-	if commit := must(b.storage.TellEnd(b.ctx(), c))(b.t); commit != nil {
+	if commit := must(b.storage.NotifyEnd(b.ctx(), c))(b.t); commit != nil {
 		b.t.Errorf("an end that resumes nothing returned %+v", commit)
 	}
 }
@@ -100,7 +100,7 @@ func (b *bundle) waitForCall(run *runlane.Run) *runlane.Run {
 }
 
 // ending adds what ends the caller's wait.
-func (b *bundle) ending(c *lane.TellCommand, caller *runlane.Run, at time.Time) *lane.TellCommand {
+func (b *bundle) ending(c *lane.NotifyCommand, caller *runlane.Run, at time.Time) *lane.NotifyCommand {
 	b.t.Helper()
 	c.To.Wait = 0
 	c.Resume = b.Append(b.t, caller, at, &runlane.RunResumed{
@@ -115,9 +115,9 @@ func (b *bundle) ending(c *lane.TellCommand, caller *runlane.Run, at time.Time) 
 	return c
 }
 
-func (b *bundle) wantUntold(what string, want ...*runlane.Run) {
+func (b *bundle) wantPending(what string, want ...*runlane.Run) {
 	b.t.Helper()
-	b.wantScan(what, b.storage.ListRunsToTell, b.due(noon.Add(time.Hour)), want...)
+	b.wantScan(what, b.storage.ListRunsToNotify, b.due(noon.Add(time.Hour)), want...)
 }
 
 func callsKept(t *testing.T, b *bundle) {
@@ -134,7 +134,7 @@ func callsKept(t *testing.T, b *bundle) {
 	must(b.storage.BeginCall(b.ctx(), second))(t)
 	read := b.calls(run)
 	equal(t, "calls", []lane.RunCall{second.Call, first.Call}, read.Calls)
-	equal(t, "untold", false, read.Untold)
+	equal(t, "untold", false, read.NotificationPending)
 	equal(t, "the run: calls are no history", run, b.get(run.ID))
 	one := must(b.storage.ReadCalls(b.ctx(), &lane.CallQuery{RunKey: b.key(run.ID), Name: "covers"}))(t)
 	equal(t, "the one that is named", []lane.RunCall{second.Call}, one.Calls)
@@ -172,14 +172,14 @@ func callsTold(t *testing.T, b *bundle) {
 	equal(t, "source", runlane.Source{
 		Type: runlane.SourceCall, RunID: run.ID, Call: "pages", CreatedAt: run.CreatedAt,
 	}, source)
-	b.wantUntold("before")
+	b.wantPending("before")
 	for i, status := range []runlane.Status{runlane.StatusFailed, runlane.StatusCancelled} {
 		ended := b.end(children[i], noon, status)
-		b.wantUntold("ended", ended)
-		equal(t, "untold", true, b.calls(ended).Untold)
-		b.tell(b.telling(ended, run))
-		b.wantUntold("told")
-		equal(t, "untold", false, b.calls(ended).Untold)
+		b.wantPending("ended", ended)
+		equal(t, "untold", true, b.calls(ended).NotificationPending)
+		b.notify(b.notifying(ended, run))
+		b.wantPending("told")
+		equal(t, "untold", false, b.calls(ended).NotificationPending)
 		equal(t, "ended", i+1, b.calls(run).Calls[0].Ended)
 		equal(t, "the run that has ended", ended, b.get(ended.ID))
 	}
@@ -189,26 +189,26 @@ func callsTold(t *testing.T, b *bundle) {
 func callsQuiet(t *testing.T, b *bundle) {
 	run, _ := b.caller(1)
 	commit := b.append(b.Append(t, run, noon, Succeeded(run, nil)))
-	equal(t, "a success of a run that calls is untold", false, commit.Untold)
+	equal(t, "a success of a run that calls is untold", false, commit.NotificationPending)
 	plain := b.create(noon, RunOptions{})
 	commit = b.append(b.Append(t, plain, noon, &runlane.RunCancelled{}))
-	equal(t, "a cancellation of a run that does not is", false, commit.Untold)
-	b.wantUntold("neither")
-	_, err := b.storage.TellEnd(b.ctx(), &lane.TellCommand{RunKey: b.key(plain.ID), CreatedAt: plain.CreatedAt})
+	equal(t, "a cancellation of a run that does not is", false, commit.NotificationPending)
+	b.wantPending("neither")
+	_, err := b.storage.NotifyEnd(b.ctx(), &lane.NotifyCommand{RunKey: b.key(plain.ID), CreatedAt: plain.CreatedAt})
 	wantConflict(t, err, runlane.ConflictWait, plain.ID)
 }
 
 func callsOnce(t *testing.T, b *bundle) {
 	run, children := b.caller(3)
 	ended := b.end(children[0], noon, runlane.StatusSucceeded)
-	c := b.telling(ended, run)
-	b.tell(c)
-	_, err := b.storage.TellEnd(b.ctx(), c)
+	c := b.notifying(ended, run)
+	b.notify(c)
+	_, err := b.storage.NotifyEnd(b.ctx(), c)
 	wantConflict(t, err, runlane.ConflictWait, ended.ID)
-	_, err = b.storage.TellEnd(b.ctx(), b.telling(ended, run))
+	_, err = b.storage.NotifyEnd(b.ctx(), b.notifying(ended, run))
 	wantConflict(t, err, runlane.ConflictWait, ended.ID)
-	active := b.telling(children[1], run)
-	_, err = b.storage.TellEnd(b.ctx(), active)
+	active := b.notifying(children[1], run)
+	_, err = b.storage.NotifyEnd(b.ctx(), active)
 	wantConflict(t, err, runlane.ConflictWait, children[1].ID)
 	equal(t, "ended", 1, b.calls(run).Calls[0].Ended)
 }
@@ -216,24 +216,24 @@ func callsOnce(t *testing.T, b *bundle) {
 func callsCounted(t *testing.T, b *bundle) {
 	run, children := b.caller(3)
 	first, second := b.end(children[0], noon, runlane.StatusSucceeded), b.end(children[1], noon, runlane.StatusFailed)
-	stale := b.telling(second, run)
-	b.tell(b.telling(first, run))
-	_, err := b.storage.TellEnd(b.ctx(), stale)
+	stale := b.notifying(second, run)
+	b.notify(b.notifying(first, run))
+	_, err := b.storage.NotifyEnd(b.ctx(), stale)
 	wantConflict(t, err, runlane.ConflictWait, second.ID)
-	b.wantUntold("the second", second)
-	elsewhere := b.telling(second, run)
+	b.wantPending("the second", second)
+	elsewhere := b.notifying(second, run)
 	elsewhere.To.Name = "covers"
-	_, err = b.storage.TellEnd(b.ctx(), elsewhere)
+	_, err = b.storage.NotifyEnd(b.ctx(), elsewhere)
 	wantConflict(t, err, runlane.ConflictWait, second.ID)
-	earlier := b.telling(second, run)
+	earlier := b.notifying(second, run)
 	earlier.To.CreatedAt = noon.Add(-time.Hour)
-	_, err = b.storage.TellEnd(b.ctx(), earlier)
+	_, err = b.storage.NotifyEnd(b.ctx(), earlier)
 	wantConflict(t, err, runlane.ConflictWait, second.ID)
-	noOne := b.telling(second, run)
+	noOne := b.notifying(second, run)
 	noOne.To = nil
-	b.tell(noOne)
+	b.notify(noOne)
 	equal(t, "ended", 1, b.calls(run).Calls[0].Ended)
-	b.wantUntold("told to no one")
+	b.wantPending("told to no one")
 }
 
 func callsResume(t *testing.T, b *bundle) {
@@ -241,12 +241,12 @@ func callsResume(t *testing.T, b *bundle) {
 	run = b.waitForCall(run)
 	ended := b.end(children[0], noon, runlane.StatusSucceeded)
 	at := noon.Add(time.Minute)
-	commit := must(b.storage.TellEnd(b.ctx(), b.ending(b.telling(ended, run), run, at)))(t)
+	commit := must(b.storage.NotifyEnd(b.ctx(), b.ending(b.notifying(ended, run), run, at)))(t)
 	equal(t, "status", runlane.StatusQueued, commit.Run.Status)
 	equal(t, "outbox rows", 1, len(commit.Outbox))
 	equal(t, "the run", commit.Run, b.get(run.ID))
 	equal(t, "ended", 1, b.calls(run).Calls[0].Ended)
-	b.wantUntold("told")
+	b.wantPending("told")
 	b.wantScan("runnable", b.storage.ListRunnableRuns, b.due(at), commit.Run)
 }
 
@@ -254,24 +254,24 @@ func callsStale(t *testing.T, b *bundle) {
 	run, children := b.caller(1)
 	run = b.waitForCall(run)
 	ended := b.end(children[0], noon, runlane.StatusSucceeded)
-	c := b.ending(b.telling(ended, run), run, noon.Add(time.Minute))
+	c := b.ending(b.notifying(ended, run), run, noon.Add(time.Minute))
 	b.push(run, noon.Add(time.Second), Resumed())
-	_, err := b.storage.TellEnd(b.ctx(), c)
+	_, err := b.storage.NotifyEnd(b.ctx(), c)
 	wantConflict(t, err, runlane.ConflictEventSequence, run.ID)
 	equal(t, "ended", 0, b.calls(run).Calls[0].Ended)
-	b.wantUntold("not told", ended)
+	b.wantPending("not told", ended)
 }
 
 func callsWait(t *testing.T, b *bundle) {
 	run, children := b.caller(1)
 	ended := b.end(children[0], noon, runlane.StatusSucceeded)
-	early := b.telling(ended, run)
+	early := b.notifying(ended, run)
 	waiting := b.waitForCall(run)
-	_, err := b.storage.TellEnd(b.ctx(), early)
+	_, err := b.storage.NotifyEnd(b.ctx(), early)
 	wantConflict(t, err, runlane.ConflictWait, ended.ID)
 	equal(t, "ended", 0, b.calls(run).Calls[0].Ended)
-	b.wantUntold("not told", ended)
-	b.tell(b.telling(ended, waiting)) // its wait was read: it is for something else
+	b.wantPending("not told", ended)
+	b.notify(b.notifying(ended, waiting)) // its wait was read: it is for something else
 	equal(t, "ended", 1, b.calls(run).Calls[0].Ended)
 	equal(t, "the run", waiting, b.get(run.ID))
 }
@@ -284,7 +284,7 @@ func callsRace(t *testing.T, b *bundle) {
 		ended := b.end(children[i], noon, runlane.StatusSucceeded)
 		group.Go(func() {
 			for { // until it is counted: each round another one is
-				_, err := b.storage.TellEnd(b.ctx(), b.telling(ended, run))
+				_, err := b.storage.NotifyEnd(b.ctx(), b.notifying(ended, run))
 				if err == nil {
 					return
 				}
@@ -297,22 +297,22 @@ func callsRace(t *testing.T, b *bundle) {
 	}
 	group.Wait()
 	equal(t, "ended", ends, b.calls(run).Calls[0].Ended)
-	b.wantUntold("all told")
+	b.wantPending("all told")
 }
 
 func callsCancelled(t *testing.T, b *bundle) {
 	run, _ := b.caller(1)
 	run = b.waitForCall(run)
 	commit := b.append(b.Append(t, run, noon, &runlane.RunCancelled{}))
-	equal(t, "untold", true, commit.Untold)
-	b.wantUntold("cancelled", run)
+	equal(t, "untold", true, commit.NotificationPending)
+	b.wantPending("cancelled", run)
 	q := b.due(noon.Add(time.Hour))
 	q.Patience.Queued = 2 * time.Hour
-	for _, ref := range b.scanAll(b.storage.ListRunsToTell, q) { // it may be left out, and nothing else is there
+	for _, ref := range b.scanAll(b.storage.ListRunsToNotify, q) { // it may be left out, and nothing else is there
 		equal(t, "run", run.ID, ref.RunID)
 	}
-	b.tell(&lane.TellCommand{RunKey: b.key(run.ID), CreatedAt: run.CreatedAt})
-	b.wantUntold("told")
+	b.notify(&lane.NotifyCommand{RunKey: b.key(run.ID), CreatedAt: run.CreatedAt})
+	b.wantPending("told")
 }
 
 func callsMalformed(t *testing.T, b *bundle) {
@@ -332,20 +332,20 @@ func callsMalformed(t *testing.T, b *bundle) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for what, change := range map[string]func(*lane.TellCommand){
-		"no creation":   func(c *lane.TellCommand) { c.CreatedAt = time.Time{} },
-		"itself":        func(c *lane.TellCommand) { c.To.RunID = c.RunID },
-		"more than all": func(c *lane.TellCommand) { c.To.Ended = 1 },
-		"another run": func(c *lane.TellCommand) {
+	for what, change := range map[string]func(*lane.NotifyCommand){
+		"no creation":   func(c *lane.NotifyCommand) { c.CreatedAt = time.Time{} },
+		"itself":        func(c *lane.NotifyCommand) { c.To.RunID = c.RunID },
+		"more than all": func(c *lane.NotifyCommand) { c.To.Ended = 1 },
+		"another run": func(c *lane.NotifyCommand) {
 			c.Resume = b.Append(t, children[0], noon, &runlane.RunCancelled{})
 		},
-		"no call at all": func(c *lane.TellCommand) {
+		"no call at all": func(c *lane.NotifyCommand) {
 			c.Resume, c.To = b.Append(t, run, noon, Succeeded(run, nil)), nil
 		},
 	} {
-		c := b.telling(children[0], run)
+		c := b.notifying(children[0], run)
 		change(c)
-		if _, err := b.storage.TellEnd(b.ctx(), c); runlane.CodeOf(err) != runlane.ErrContractViolation {
+		if _, err := b.storage.NotifyEnd(b.ctx(), c); runlane.CodeOf(err) != runlane.ErrContractViolation {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -355,26 +355,26 @@ func callsMalformed(t *testing.T, b *bundle) {
 func callsPruned(t *testing.T, b *bundle) {
 	run, children := b.caller(2)
 	untold, told := b.end(children[0], noon, runlane.StatusSucceeded), b.end(children[1], noon, runlane.StatusFailed)
-	b.tell(b.telling(told, run))
+	b.notify(b.notifying(told, run))
 	plain := b.end(b.create(noon, RunOptions{}), noon, runlane.StatusSucceeded)
 	prune := b.pruning(noon.Add(time.Hour))
 	b.wantPruned(prune, 0, plain.ID)
 	b.wantThere(untold.ID, told.ID, run.ID)
 	run = b.push(run, noon.Add(time.Second), Failed(run))
-	b.tell(&lane.TellCommand{RunKey: b.key(untold.ID), CreatedAt: untold.CreatedAt})
+	b.notify(&lane.NotifyCommand{RunKey: b.key(untold.ID), CreatedAt: untold.CreatedAt})
 	b.wantPruned(prune, 0, untold.ID, told.ID, run.ID)
 }
 
 func callsReused(t *testing.T, b *bundle) {
 	run, children := b.caller(1)
 	ended := b.end(children[0], noon, runlane.StatusSucceeded)
-	late := b.telling(ended, run)
+	late := b.notifying(ended, run)
 	b.push(run, noon, Succeeded(run, nil))
-	b.tell(&lane.TellCommand{RunKey: b.key(ended.ID), CreatedAt: ended.CreatedAt})
+	b.notify(&lane.NotifyCommand{RunKey: b.key(ended.ID), CreatedAt: ended.CreatedAt})
 	b.wantPruned(b.pruning(noon.Add(time.Second)), 0, run.ID, ended.ID)
 	at := noon.Add(time.Minute)
 	again := b.running(at, at.Add(time.Hour), RunOptions{ID: run.ID})
 	equal(t, "calls", 0, len(b.calls(again).Calls))
-	_, err := b.storage.TellEnd(b.ctx(), late)
+	_, err := b.storage.NotifyEnd(b.ctx(), late)
 	wantConflict(t, err, runlane.ConflictWait, ended.ID)
 }

@@ -19,7 +19,7 @@ func callsLooked(t *testing.T, b *bundle) {
 	}
 	look := &lane.Look{Signals: -1, Calls: []string{"pages"}}
 	for _, child := range children {
-		b.tell(b.telling(b.end(child, noon, runlane.StatusSucceeded), run))
+		b.notify(b.notifying(b.end(child, noon, runlane.StatusSucceeded), run))
 	}
 	_, err := b.storage.AppendRunEvents(b.ctx(), suspending(look))
 	wantConflict(t, err, runlane.ConflictWait, run.ID)
@@ -45,7 +45,7 @@ func callsMany(t *testing.T, b *bundle) {
 		return c
 	}
 	ended := b.end(children[0], noon, runlane.StatusSucceeded)
-	b.tell(b.telling(ended, run))
+	b.notify(b.notifying(ended, run))
 	_, err := b.storage.AppendRunEvents(b.ctx(), suspending(names[:2*lane.MaxLookCalls]))
 	wantConflict(t, err, runlane.ConflictWait, run.ID)
 	b.append(suspending(names[2:]))

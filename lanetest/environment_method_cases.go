@@ -176,7 +176,7 @@ func (h *inhabited) probes() map[string]probe {
 		"ListRunsNeedingDispatch":                 {has.EnforcesQueueConcurrency, scanned(s.ListRunsNeedingDispatch)},
 		"ListRunsNeedingDelivery":                 {has.LeasesRuns, scanned(s.ListRunsNeedingDelivery)},
 		"ListRunsNeedingRedelivery":               {has.FindsLostWakeups, scanned(s.ListRunsNeedingRedelivery)},
-		"ListRunsToTell":                          {has.SuspendsRuns, scanned(s.ListRunsToTell)},
+		"ListRunsToNotify":                        {has.SuspendsRuns, scanned(s.ListRunsToNotify)},
 		"ListRunsNeedingCancellationFinalization": {has.LeasesRuns, scanned(s.ListRunsNeedingCancellationFinalization)},
 		"ReserveRunDispatch": {has.EnforcesQueueConcurrency, lost(func() (*lane.Acquisition, error) {
 			return s.ReserveRunDispatch(ctx, h.Reserve(h.t, h.waitThere, noon, noon.Add(reservation), 1))
@@ -237,8 +237,8 @@ func (h *inhabited) probes() map[string]probe {
 				RunKey: lane.RunKey{Environment: h.elsewhere, RunID: h.running.ID},
 			}))
 		})},
-		"TellEnd": {has.SuspendsRuns, conflict(runlane.ConflictWait, func() error {
-			return first(s.TellEnd(ctx, &lane.TellCommand{
+		"NotifyEnd": {has.SuspendsRuns, conflict(runlane.ConflictWait, func() error {
+			return first(s.NotifyEnd(ctx, &lane.NotifyCommand{
 				RunKey:    lane.RunKey{Environment: h.elsewhere, RunID: h.running.ID},
 				CreatedAt: h.running.CreatedAt,
 			}))

@@ -21,7 +21,7 @@ func flowCases() []storageCase {
 		{"OfManyWritersAtOnceOneWrites", flows, flowsRace},
 		{"ARunIsMadeForAnOpenFlowInItsRound", flows, flowsOpen},
 		{"ANodeKeepsItsSource", needsBoth(flows, needsHistory), flowsSource},
-		{"AnEndOfANodeIsUntoldUntilItIsTold", flows, flowsTold},
+		{"AnEndOfANodeIsPendingUntilItIsCounted", flows, flowsTold},
 		{"ListsHaveEachOnce", flows, flowsListed},
 		{"OnesToBeTendedAreListedByTheirMoment", flows, flowsTended},
 		{"MalformedOnesAreRefused", flows, flowsMalformed},
@@ -222,12 +222,12 @@ func flowsTold(t *testing.T, b *bundle) {
 	f = *b.putFlow(&f)
 	run := b.append(b.making(&f, "a")).Run
 	run = b.claim(run, noon, noon.Add(time.Minute))
-	if !b.append(b.Append(t, run, noon, Succeeded(run, nil))).Untold {
+	if !b.append(b.Append(t, run, noon, Succeeded(run, nil))).NotificationPending {
 		t.Error("its end has nothing to tell")
 	}
-	b.wantUntold("a node that has ended", b.get(run.ID))
-	b.tell(&lane.TellCommand{RunKey: b.key(run.ID), CreatedAt: run.CreatedAt})
-	b.wantUntold("after it was told")
+	b.wantPending("a node that has ended", b.get(run.ID))
+	b.notify(&lane.NotifyCommand{RunKey: b.key(run.ID), CreatedAt: run.CreatedAt})
+	b.wantPending("after it was told")
 }
 
 func (b *bundle) wantFlows(what string, q lane.FlowQuery, want ...string) {
@@ -323,7 +323,7 @@ func flowsPruned(t *testing.T, b *bundle) {
 	run := b.append(b.making(&f, "a")).Run
 	run = b.claim(run, noon, noon.Add(time.Minute))
 	run = b.push(run, noon, Succeeded(run, nil))
-	b.tell(&lane.TellCommand{RunKey: b.key(run.ID), CreatedAt: run.CreatedAt})
+	b.notify(&lane.NotifyCommand{RunKey: b.key(run.ID), CreatedAt: run.CreatedAt})
 	prune := func() {
 		t.Helper()
 		must(b.storage.PruneRuns(b.ctx(), &lane.PruneCommand{

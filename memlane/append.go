@@ -105,7 +105,7 @@ func (s *Storage) write(
 	}
 	env.reindex(e)
 	s.feed.note(e, t)
-	r.commit.Untold = e.markUntold(p)
+	r.commit.NotificationPending = e.markToNotify(p)
 	e.pack()
 	return nil
 }

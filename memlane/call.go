@@ -12,19 +12,19 @@ import (
 
 func (e *entry) called() map[string]*lane.RunCall { return e.shard.calls[e.id] }
 
-// untold reports whether the run has ended and still owes notifications, see [lane.Untold].
-func (e *entry) untold() bool {
-	_, _, ok := e.shard.indexes.untold.find(item{e.due.at, e})
+// notificationPending reports whether the run has ended and still owes notifications, see [lane.NotificationPending].
+func (e *entry) notificationPending() bool {
+	_, _, ok := e.shard.indexes.toNotify.find(item{e.due.at, e})
 	return ok
 }
 
-// markUntold marks a run that has just ended if it owes notifications, and reports that.
-func (e *entry) markUntold(p *runlane.Run) bool {
-	untold := lane.Untold(p, len(e.called()) > 0)
-	if untold {
-		e.shard.indexes.untold.insert(item{e.due.at, e})
+// markToNotify marks a run that has just ended if it owes notifications, and reports that.
+func (e *entry) markToNotify(p *runlane.Run) bool {
+	pending := lane.NotificationPending(p, len(e.called()) > 0)
+	if pending {
+		e.shard.indexes.toNotify.insert(item{e.due.at, e})
 	}
-	return untold
+	return pending
 }
 
 // BeginCall stores a call of a run.
@@ -70,7 +70,7 @@ func (s *Storage) ReadCalls(ctx context.Context, q *lane.CallQuery) (*lane.Calls
 	if e == nil {
 		return nil, embedded.NotFound(q.RunID)
 	}
-	read := &lane.CallsRead{Run: e.view().project(false), Untold: e.untold()}
+	read := &lane.CallsRead{Run: e.view().project(false), NotificationPending: e.notificationPending()}
 	for name, kept := range e.called() {
 		if q.Name == "" || q.Name == name {
 			read.Calls = append(read.Calls, *kept)
@@ -80,13 +80,13 @@ func (s *Storage) ReadCalls(ctx context.Context, q *lane.CallQuery) (*lane.Calls
 	return read, nil
 }
 
-// ListRunsToTell returns ended runs that owe notifications.
-func (s *Storage) ListRunsToTell(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
-	return s.scan(ctx, "ListRunsToTell", q, nil, func(ix *indexes) []*ordered { return []*ordered{&ix.untold} }, nil)
+// ListRunsToNotify returns ended runs that owe notifications.
+func (s *Storage) ListRunsToNotify(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	return s.scan(ctx, "ListRunsToNotify", q, nil, func(ix *indexes) []*ordered { return []*ordered{&ix.toNotify} }, nil)
 }
 
-// TellEnd notifies one caller of an end, once. It changes two runs, so it locks everything.
-func (s *Storage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
+// NotifyEnd notifies one caller of an end, once. It changes two runs, so it locks everything.
+func (s *Storage) NotifyEnd(ctx context.Context, c *lane.NotifyCommand) (*lane.Commit, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
@@ -125,32 +125,32 @@ func (s *Storage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commi
 }
 
 // judgeTelling returns why the notification is not due.
-func (env *environment) judgeTelling(c *lane.TellCommand) error {
+func (env *environment) judgeTelling(c *lane.NotifyCommand) error {
 	e := env.run(c.RunID)
-	if e == nil || !e.untold() || e.view().state.CreatedAt != embedded.At(c.CreatedAt) {
-		return c.NotTold()
+	if e == nil || !e.notificationPending() || e.view().state.CreatedAt != embedded.At(c.CreatedAt) {
+		return c.AlreadyNotified()
 	}
 	if c.To == nil {
 		return nil
 	}
 	to := env.run(c.To.RunID)
 	if to == nil || to.view().state.CreatedAt != embedded.At(c.To.CreatedAt) {
-		return c.NotTold()
+		return c.AlreadyNotified()
 	}
 	return embedded.JudgeTelling(to.view().known(), c, to.called()[c.To.Name])
 }
 
 // settleEnd removes the mark and counts the child as ended.
-func (env *environment) settleEnd(c *lane.TellCommand) {
+func (env *environment) settleEnd(c *lane.NotifyCommand) {
 	e := env.run(c.RunID)
-	e.shard.indexes.untold.remove(item{e.due.at, e})
+	e.shard.indexes.toNotify.remove(item{e.due.at, e})
 	if c.To != nil {
 		env.run(c.To.RunID).called()[c.To.Name].Ended++
 	}
 }
 
 func (env *environment) needed(e *entry, p *embedded.Pruning) bool {
-	if e.untold() {
+	if e.notificationPending() {
 		return true
 	}
 	source := e.view().created.Source

@@ -22,7 +22,7 @@ type indexes struct {
 	// from its end. They need a slot, or a delivery request if their queue has no limit any more.
 	undelivered ordered
 
-	untold ordered // ended runs that owe notifications: by when they ended
+	toNotify ordered // ended runs that owe notifications: by when they ended
 }
 
 // place is a run's place in an index.

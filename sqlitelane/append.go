@@ -51,7 +51,7 @@ type plan struct {
 	now       embedded.Millis
 	woken     *embedded.Wait
 	signal    *lane.SignalCommand // the signal that ends the wait
-	tell      *lane.TellCommand   // the notification that ends the wait
+	tell      *lane.NotifyCommand // the notification that ends the wait
 }
 
 // commit is the only way to change a run. It writes nothing before the last check of [embedded.Judge].
@@ -186,7 +186,7 @@ func (t *tx) change(
 		return nil, err
 	}
 	var err error
-	if commit.Untold, err = t.markUntold(e); err != nil {
+	if commit.NotificationPending, err = t.markToNotify(e); err != nil {
 		return nil, err
 	}
 	if created {

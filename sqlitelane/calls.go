@@ -28,8 +28,8 @@ func calls(c *file.Conn, e *entry, name string) (found []lane.RunCall, err error
 	return found, err
 }
 
-// untold reports whether the run has ended and still owes notifications, see [lane.Untold].
-func untold(c *file.Conn, e *entry) (bool, error) {
+// notificationPending reports whether the run has ended and still owes notifications, see [lane.NotificationPending].
+func notificationPending(c *file.Conn, e *entry) (bool, error) {
 	row, err := c.One("SELECT 1 FROM untold WHERE run = ?", e.n)
 	return row != nil, err
 }
@@ -95,7 +95,7 @@ func (s *Storage) ReadCalls(ctx context.Context, q *lane.CallQuery) (read *lane.
 			return embedded.NotFound(q.RunID)
 		}
 		read = &lane.CallsRead{Run: e.bareRun()}
-		if read.Untold, err = untold(c, e); err != nil || !e.Calls {
+		if read.NotificationPending, err = notificationPending(c, e); err != nil || !e.Calls {
 			return err
 		}
 		read.Calls, err = calls(c, e, q.Name)
@@ -107,17 +107,17 @@ func (s *Storage) ReadCalls(ctx context.Context, q *lane.CallQuery) (read *lane.
 	return read, nil
 }
 
-// untoldRuns lists ended runs that owe notifications, by when they ended.
-var untoldRuns = list{column: "at", where: "TRUE", from: "untold CROSS JOIN runs ON runs.n = untold.run"}
+// runsToNotify lists ended runs that owe notifications, by when they ended.
+var runsToNotify = list{column: "at", where: "TRUE", from: "untold CROSS JOIN runs ON runs.n = untold.run"}
 
-// ListRunsToTell returns ended runs that owe notifications.
-func (s *Storage) ListRunsToTell(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
-	return s.scan(ctx, "ListRunsToTell", q,
-		func(*file.Conn, *entry, *lane.RunRef) (embedded.Verdict, error) { return embedded.Take, nil }, nil, untoldRuns)
+// ListRunsToNotify returns ended runs that owe notifications.
+func (s *Storage) ListRunsToNotify(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	return s.scan(ctx, "ListRunsToNotify", q,
+		func(*file.Conn, *entry, *lane.RunRef) (embedded.Verdict, error) { return embedded.Take, nil }, nil, runsToNotify)
 }
 
-// TellEnd notifies one caller of an end, once.
-func (s *Storage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
+// NotifyEnd notifies one caller of an end, once.
+func (s *Storage) NotifyEnd(ctx context.Context, c *lane.NotifyCommand) (*lane.Commit, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
@@ -144,17 +144,17 @@ func (s *Storage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commi
 }
 
 // judgeTelling returns why the notification is not due.
-func (t *tx) judgeTelling(c *lane.TellCommand) error {
+func (t *tx) judgeTelling(c *lane.NotifyCommand) error {
 	e, err := t.created(c.RunKey, embedded.At(c.CreatedAt))
 	if err != nil {
 		return err
 	}
 	if e == nil {
-		return c.NotTold()
+		return c.AlreadyNotified()
 	}
-	if is, err := untold(t.Conn, e); err != nil || !is {
+	if is, err := notificationPending(t.Conn, e); err != nil || !is {
 		if err == nil {
-			err = c.NotTold()
+			err = c.AlreadyNotified()
 		}
 		return err
 	}
@@ -166,7 +166,7 @@ func (t *tx) judgeTelling(c *lane.TellCommand) error {
 		return err
 	}
 	if to == nil {
-		return c.NotTold()
+		return c.AlreadyNotified()
 	}
 	found, err := calls(t.Conn, to, c.To.Name)
 	if err != nil {
@@ -189,7 +189,7 @@ func (t *tx) created(key lane.RunKey, at embedded.Millis) (*entry, error) {
 }
 
 // settleEnd removes the mark and counts the child as ended.
-func (t *tx) settleEnd(c *lane.TellCommand) error {
+func (t *tx) settleEnd(c *lane.NotifyCommand) error {
 	e, err := t.created(c.RunKey, embedded.At(c.CreatedAt))
 	if err == nil {
 		err = t.Exec("DELETE FROM untold WHERE run = ?", e.n)
@@ -206,16 +206,16 @@ func (t *tx) settleEnd(c *lane.TellCommand) error {
 		to.n, int64(created), c.To.Name)
 }
 
-// markUntold marks a run that has just ended if it owes notifications, and reports that.
-func (t *tx) markUntold(e *entry) (bool, error) {
-	if !lane.Untold(&e.Run, e.Calls) {
+// markToNotify marks a run that has just ended if it owes notifications, and reports that.
+func (t *tx) markToNotify(e *entry) (bool, error) {
+	if !lane.NotificationPending(&e.Run, e.Calls) {
 		return false, nil
 	}
 	return true, t.Exec("INSERT INTO untold(run) VALUES(?)", e.n)
 }
 
 func (t *tx) needed(e *entry, p *embedded.Pruning) (bool, error) {
-	if is, err := untold(t.Conn, e); is || err != nil {
+	if is, err := notificationPending(t.Conn, e); is || err != nil {
 		return is, err
 	}
 	switch source := &e.Run.Source; {

@@ -204,10 +204,10 @@ func JudgeSignal(known *State, c *lane.SignalCommand, there bool, count int64) e
 }
 
 // JudgeTelling returns why a caller cannot be notified of a child's end. known is the caller, kept its call, or nil.
-func JudgeTelling(known *State, c *lane.TellCommand, kept *lane.RunCall) error {
+func JudgeTelling(known *State, c *lane.NotifyCommand, kept *lane.RunCall) error {
 	began := c.To.Last() && c.Resume == nil && known.beganAnother(c.To.Wait)
 	if kept == nil || kept.Ended != c.To.Ended || kept.Count != c.To.Count || began {
-		return c.NotTold()
+		return c.AlreadyNotified()
 	}
 	return nil
 }

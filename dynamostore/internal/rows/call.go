@@ -106,13 +106,13 @@ func checkMissing(run lane.RunKey, createdAt Millis, name string) item.Write {
 	}
 }
 
-// Untold reports a finished run that still has to notify another run.
-func (r *Run) Untold() bool { return r.State().Terminal() && r.Marker().Kind == Ended }
+// NotificationPending reports a finished run that still has to notify another run.
+func (r *Run) NotificationPending() bool { return r.State().Terminal() && r.Marker().Kind == Ended }
 
 // Leaves reports a run that has to notify another run when it ends.
 func (r *Run) Leaves() bool {
 	run := runlane.Run{Status: r.State(), Source: runlane.Source{Type: runlane.SourceType(r.SourceType)}}
-	return lane.Untold(&run, r.Calls > 0)
+	return lane.NotificationPending(&run, r.Calls > 0)
 }
 
 // From is the run that called this one or that this one repeats.
@@ -132,8 +132,8 @@ func (r *Run) Needed(from map[runlane.RunID]*Run, goes map[runlane.RunID]bool) b
 	return source.State().Active() || r.SourceType != string(runlane.SourceCall) && !goes[id]
 }
 
-// Told returns the write that removes the marker of a finished run after the notification.
-func (r *Run) Told() item.Write {
+// Notified returns the write that removes the marker of a finished run after the notification.
+func (r *Run) Notified() item.Write {
 	after := maps.Clone(r.Raw)
 	delete(after, AttrDueP)
 	delete(after, AttrDueA)
@@ -142,8 +142,8 @@ func (r *Run) Told() item.Write {
 	return item.Write{Before: r.Raw, After: after, Condition: condition}
 }
 
-// ToldProof shows that the notification was recorded, by any process.
-func (r *Run) ToldProof() item.Proof {
+// NotifiedProof shows that the notification was recorded, by any process.
+func (r *Run) NotifiedProof() item.Proof {
 	return item.Proof{
 		Operation: "settle telling",
 		Pk:        r.PK,
@@ -166,8 +166,8 @@ func (r *Run) NotBegun(to *lane.CallRead) item.Write {
 	}
 }
 
-// ToldEnd is a notification: its writes join the commit of the caller that it resumes.
-type ToldEnd struct {
+// NotifiedEnd is a notification: its writes join the commit of the caller that it resumes.
+type NotifiedEnd struct {
 	Ended *Run
 	Call  *Call
 }

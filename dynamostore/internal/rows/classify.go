@@ -53,7 +53,7 @@ func Classify(r *Run, row *Delivery, at Millis, bounded bool) Finding {
 		recovering = Dispatching
 	}
 	switch status := r.State(); {
-	case r.Untold():
+	case r.NotificationPending():
 		return Finding{Stage: Telling, Since: r.FinishedAt}
 	case status == runlane.StatusCancellationRequested:
 		return dueOr(Finalizing, r.LeaseUntil, at, Marker{Leased, r.LeaseUntil})

@@ -19,7 +19,7 @@ type Change struct {
 	Owners     []Owner             // for a creation
 	Slot       SlotChange          // the slot to take; the run item has the one to give up
 	Signal     *lane.SignalCommand // stored with the commit
-	Telling    *ToldEnd            // the notification that the commit records
+	Telling    *NotifiedEnd        // the notification that the commit records
 	Missing    []string            // calls that must still wait for ends
 	Flow       *lane.FlowCheck     // the required state of the flow, for a node's creation
 	Looked     *int64              // the number of signals on which the commit depends
@@ -230,7 +230,7 @@ func (b *Built) addSignal(c *Change) error {
 func (b *Built) addCalls(c *Change) {
 	b.calls = len(b.Writes)
 	if c.Telling != nil {
-		b.Writes = append(b.Writes, c.Telling.Ended.Told(), c.Telling.Call.Counted())
+		b.Writes = append(b.Writes, c.Telling.Ended.Notified(), c.Telling.Call.Counted())
 	}
 	if c.Flow != nil {
 		b.Writes = append(b.Writes, checkFlowOpen(c.Projected.Environment, c.Flow))
@@ -331,7 +331,7 @@ func Claims(t *lane.Transition) bool {
 
 // Result returns the commit exactly as reads will return it.
 func (b *Built) Result(c *Change) *lane.Commit {
-	out := &lane.Commit{Run: c.Projected, Untold: b.Run.Untold()}
+	out := &lane.Commit{Run: c.Projected, NotificationPending: b.Run.NotificationPending()}
 	for i, e := range c.Events {
 		sequence := c.ExpectedSequence + 1 + int64(i)
 		out.Events = append(out.Events, runlane.EventRecord{

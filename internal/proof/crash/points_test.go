@@ -77,13 +77,13 @@ var exceptions = map[string]string{
 	"core/internal/schedule.(*evaluation).takeOver > core/internal/schedule.(*evaluation).put":      tookOver,
 
 	// Calls: what a scenario comes to by another way of the same calls.
-	"core.(*Runtime).CallRuns > core.(*Runtime).Trigger":                  "the trigger of an application, which has its scenarios",
-	"core.(*Runtime).appendEvent > core.(*Runtime).committed":             "the end of a called run by a tick; it is told by the same call as that by a cancellation",
-	"core.(*codedStorage).TellEnd > lane.Storage.TellEnd (2)":             "with a codec, an end that ends a wait; without one it is the same call",
-	"core.(*observedStorage).TellEnd > lane.Storage.TellEnd":              "with hooks; without them it is the same call",
-	"core.(*delivery).take > core.(*Runtime).appendEvent":                 "one commit: a called run that was made after the cancellation of its caller is cancelled",
-	"core.(*tick).tellEnds > lane.Storage.ListRunsToTell":                 "it reads, and moves no marker",
-	"dynamostore.(*Store).ListRunsToTell > dynamostore.(*Store).scanRefs": "as the one above",
+	"core.(*Runtime).CallRuns > core.(*Runtime).Trigger":                    "the trigger of an application, which has its scenarios",
+	"core.(*Runtime).appendEvent > core.(*Runtime).committed":               "the end of a called run by a tick; it is told by the same call as that by a cancellation",
+	"core.(*codedStorage).NotifyEnd > lane.Storage.NotifyEnd (2)":           "with a codec, an end that ends a wait; without one it is the same call",
+	"core.(*observedStorage).NotifyEnd > lane.Storage.NotifyEnd":            "with hooks; without them it is the same call",
+	"core.(*delivery).take > core.(*Runtime).appendEvent":                   "one commit: a called run that was made after the cancellation of its caller is cancelled",
+	"core.(*tick).notifyEnds > lane.Storage.ListRunsToNotify":               "it reads, and moves no marker",
+	"dynamostore.(*Store).ListRunsToNotify > dynamostore.(*Store).scanRefs": "as the one above",
 
 	// Clients.
 	"core.(*Claim).Block > core.(*Claim).end":                                byClient,

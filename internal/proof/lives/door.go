@@ -111,7 +111,7 @@ func aboutOf(argument any) string {
 		return string(c.RunID)
 	case *lane.CallQuery:
 		return string(c.RunID)
-	case *lane.TellCommand:
+	case *lane.NotifyCommand:
 		return string(c.RunID)
 	case *lane.FlowCommand:
 		return string(c.Flow.ID)

@@ -229,7 +229,7 @@ func callTicked(t *testing.T, h Harness) {
 	s.until("no end is untold", func() bool {
 		for _, id := range []runlane.RunID{child.ID, down.ID, below.ID} {
 			read, err := s.storage.Storage.ReadCalls(s.Context(), &lane.CallQuery{RunKey: s.key(id)})
-			if err != nil || read.Untold {
+			if err != nil || read.NotificationPending {
 				return false
 			}
 		}

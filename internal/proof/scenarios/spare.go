@@ -64,7 +64,7 @@ func spared() []sparing {
 			kinds: failing(), groups: []string{"Signals", "Calls"},
 			methods: []string{
 				"AppendRunEvents", "GetRun", "GetRuns", "KeepRecord", "ListRecords", "ReadMail", "SendSignal",
-				"ClaimRunLease", "BeginCall", "ReadCalls", "TellEnd",
+				"ClaimRunLease", "BeginCall", "ReadCalls", "NotifyEnd",
 			},
 		},
 		{
@@ -85,8 +85,8 @@ func spared() []sparing {
 				"that failed is repeated",
 			kinds: failing(), groups: []string{"Flows"},
 			methods: []string{
-				"AppendRunEvents", "GetRun", "GetRuns", "ReadCalls", "TellEnd", "ClaimRunLease", "PutFlow", "GetFlow",
-				"ListFlows", "ListRunsToTell", "KeepRecord", "ListRecords", "ReadMail", "SendSignal",
+				"AppendRunEvents", "GetRun", "GetRuns", "ReadCalls", "NotifyEnd", "ClaimRunLease", "PutFlow", "GetFlow",
+				"ListFlows", "ListRunsToNotify", "KeepRecord", "ListRecords", "ReadMail", "SendSignal",
 			},
 		},
 		{

@@ -42,7 +42,7 @@ type mute struct{ lane.Storage }
 
 func (m mute) Unwrap() lane.Storage { return m.Storage }
 
-func (m mute) TellEnd(context.Context, *lane.TellCommand) (*lane.Commit, error) {
+func (m mute) NotifyEnd(context.Context, *lane.NotifyCommand) (*lane.Commit, error) {
 	return nil, errors.New("it ended before")
 }
 

@@ -161,14 +161,14 @@ func (s *Around) ReadCalls(ctx context.Context, q *lane.CallQuery) (*lane.CallsR
 	return around(ctx, s, "ReadCalls", q, lane.Storage.ReadCalls)
 }
 
-// ListRunsToTell implements [lane.Storage].
-func (s *Around) ListRunsToTell(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
-	return around(ctx, s, "ListRunsToTell", q, lane.Storage.ListRunsToTell)
+// ListRunsToNotify implements [lane.Storage].
+func (s *Around) ListRunsToNotify(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	return around(ctx, s, "ListRunsToNotify", q, lane.Storage.ListRunsToNotify)
 }
 
-// TellEnd implements [lane.Storage].
-func (s *Around) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
-	return around(ctx, s, "TellEnd", c, lane.Storage.TellEnd)
+// NotifyEnd implements [lane.Storage].
+func (s *Around) NotifyEnd(ctx context.Context, c *lane.NotifyCommand) (*lane.Commit, error) {
+	return around(ctx, s, "NotifyEnd", c, lane.Storage.NotifyEnd)
 }
 
 // PutFlow implements [lane.Storage].

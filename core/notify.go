@@ -20,19 +20,19 @@ const (
 
 // committed notifies the runs that depend on an ended run. After a failure the tick does it.
 func (rt *Runtime) committed(ctx context.Context, commit *lane.Commit, run *runlane.Run) {
-	if commit == nil || !commit.Untold {
+	if commit == nil || !commit.NotificationPending {
 		return
 	}
 	limited := afterCommit(ctx)
 	defer limited.stop()
-	if _, err := rt.tell(limited, run); err != nil {
+	if _, err := rt.notify(limited, run); err != nil {
 		rt.logRun(ctx, run, "the end of the run was not reported; the tick reports it", err)
 	}
 }
 
-// tell notifies the runs that depend on an ended run: the next runs of its flow, its children if it was cancelled, and
+// notify notifies the runs that depend on an ended run: the next runs of its flow, its children if it was cancelled, and
 // then its caller. Any number of processes may do so; the end counts once. done is false if another process did it.
-func (rt *Runtime) tell(ctx context.Context, run *runlane.Run) (done bool, err error) {
+func (rt *Runtime) notify(ctx context.Context, run *runlane.Run) (done bool, err error) {
 	wait := tellBackoff
 	for round := range tellRounds {
 		if round > 0 && !pause(ctx, rt.world.around(wait)) {
@@ -40,7 +40,7 @@ func (rt *Runtime) tell(ctx context.Context, run *runlane.Run) (done bool, err e
 		}
 		wait = min(2*wait, tellPause)
 		if run.Source.Type == runlane.SourceFlow { // first: a cascade may take minutes
-			if err := rt.flows.Tell(ctx, run); err != nil {
+			if err := rt.flows.Notify(ctx, run); err != nil {
 				return false, err
 			}
 		}
@@ -51,7 +51,7 @@ func (rt *Runtime) tell(ctx context.Context, run *runlane.Run) (done bool, err e
 			}
 		}
 		var commit *lane.Commit
-		commit, err = rt.tellCaller(ctx, run)
+		commit, err = rt.notifyCaller(ctx, run)
 		switch {
 		case isConflict(err, runlane.ConflictWait), isConflict(err, runlane.ConflictEventSequence):
 			continue
@@ -67,8 +67,8 @@ func (rt *Runtime) tell(ctx context.Context, run *runlane.Run) (done bool, err e
 	return false, err
 }
 
-// tellCaller counts the end in the caller's call. Calls of one process take turns to avoid conflicts.
-func (rt *Runtime) tellCaller(ctx context.Context, run *runlane.Run) (*lane.Commit, error) {
+// notifyCaller counts the end in the caller's call. Calls of one process take turns to avoid conflicts.
+func (rt *Runtime) notifyCaller(ctx context.Context, run *runlane.Run) (*lane.Commit, error) {
 	if source := run.Source; source.Type == runlane.SourceCall {
 		end := rt.tellers.begin(ctx, source.RunID, source.Call)
 		if end == nil {
@@ -76,11 +76,11 @@ func (rt *Runtime) tellCaller(ctx context.Context, run *runlane.Run) (*lane.Comm
 		}
 		defer end()
 	}
-	c, err := rt.tellCommand(ctx, run)
+	c, err := rt.notifyCommand(ctx, run)
 	if err != nil {
 		return nil, err
 	}
-	return rt.storage().TellEnd(ctx, c)
+	return rt.storage().NotifyEnd(ctx, c)
 }
 
 // turns admits one goroutine per call. Safe for concurrent use.
@@ -124,10 +124,10 @@ func (t *turns) begin(ctx context.Context, caller runlane.RunID, call string) (e
 	}
 }
 
-// tellCommand is the command that notifies the caller in its current state. A caller that has ended, is missing, or is
+// notifyCommand is the command that notifies the caller in its current state. A caller that has ended, is missing, or is
 // another run of that id counts no end.
-func (rt *Runtime) tellCommand(ctx context.Context, run *runlane.Run) (*lane.TellCommand, error) {
-	c := &lane.TellCommand{
+func (rt *Runtime) notifyCommand(ctx context.Context, run *runlane.Run) (*lane.NotifyCommand, error) {
+	c := &lane.NotifyCommand{
 		RunKey:    lane.RunKey{Environment: rt.environment, RunID: run.ID},
 		CreatedAt: run.CreatedAt,
 	}

@@ -20,9 +20,9 @@ const (
 	reasonIncomplete = "the start of the flow was not finished"
 )
 
-// Tell notifies the dependents of a node's end. It keeps no counts: every call looks at all predecessors after its own
+// Notify notifies the dependents of a node's end. It keeps no counts: every call looks at all predecessors after its own
 // run has ended, so at least one call sees the last end, and the dependent's sequence decides between several.
-func (all *Flows) Tell(ctx context.Context, run *runlane.Run) error {
+func (all *Flows) Notify(ctx context.Context, run *runlane.Run) error {
 	f, err := all.Read(ctx, run.Source.FlowID)
 	if errors.Is(err, runlane.ErrFlowNotFound) {
 		return nil
