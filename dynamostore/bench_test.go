@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/runlane/runlane-go/dynamostore/internal/item"
 	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -44,106 +41,6 @@ func BenchmarkMethods(b *testing.B) {
 			w.compare(b, m.prepare(w))
 		})
 	}
-}
-
-// Every method of the contract is measured.
-func TestBenchmark_HasEveryMethod(t *testing.T) {
-	t.Parallel()
-	missing := map[string]bool{}
-	for m := range reflect.TypeFor[lane.Storage]().Methods() {
-		missing[m.Name] = true
-	}
-	for _, other := range []string{
-		"Capabilities", "Close", "CheckOutput", "CheckPayload", "CountRuns", "BeginFeed", "ReadFeed", // send nothing
-		"PutTask", "ListTasks", "PutProgress", "GetProgress", "Check", // no run waits for them
-	} {
-		delete(missing, other)
-	}
-	for _, m := range methodCases() {
-		name, _, _ := strings.Cut(m.name, "/")
-		delete(missing, name)
-	}
-	if len(missing) > 0 {
-		t.Errorf("not measured: %v", slices.Sorted(maps.Keys(missing)))
-	}
-}
-
-// A replay writes what the method wrote, and a rewind undoes either.
-func TestBenchmark_ReplaysAndRewinds(t *testing.T) {
-	t.Parallel()
-	for _, m := range methodCases() {
-		if !slices.Contains([]string{"AppendRunEvents/created with both keys", "MarkOutboxMessagesFailed", "PruneRuns"}, m.name) {
-			continue
-		}
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			w := openWorld(t)
-			call := m.prepare(w)
-			before := w.items()
-			c := w.recorded(call)
-			after := w.items()
-			c.rewind()
-			if reflect.DeepEqual(before, after) || !reflect.DeepEqual(before, w.items()) {
-				t.Fatal("the recording wrote nothing, or is not undone")
-			}
-			if err := c.recording.replay(t.Context(), c.client); err != nil {
-				t.Fatal(err)
-			}
-			if !reflect.DeepEqual(after, w.items()) {
-				t.Error("the replay wrote something else")
-			}
-			c.rewind()
-			if !reflect.DeepEqual(before, w.items()) {
-				t.Error("the replay is not undone")
-			}
-		})
-	}
-}
-
-// What a method sends one by one is replayed one by one, and what it sends at once at once.
-func TestBenchmark_ReplaysAsParallelAsTheMethod(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string][][]int{ // requests of each chain of each step
-		"GetRunByIdempotencyKey":           {{1}, {1}},
-		"GetRuns":                          {slices.Repeat([]int{1}, many)},
-		"ClaimOutboxMessages/idle":         {slices.Repeat([]int{1}, 3*rows.DefaultShards)},
-		"MarkOutboxMessagesPublished/many": {slices.Repeat([]int{2}, many)}, // row, then marker
-		"MarkOutboxMessagesFailed":         {{1}, {1}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := openWorld(t)
-			i := slices.IndexFunc(methodCases(), func(m methodCase) bool { return m.name == name })
-			var got [][]int
-			for _, s := range w.recorded(methodCases()[i].prepare(w)).recording.steps {
-				var chains []int
-				for _, chain := range s.chains {
-					chains = append(chains, len(chain))
-				}
-				got = append(got, chains)
-			}
-			if !reflect.DeepEqual(got, want) {
-				t.Errorf("%v, want %v", got, want)
-			}
-		})
-	}
-}
-
-// items are all items of the table.
-func (w *world) items() map[[2]string]item.Item {
-	w.Helper()
-	items := map[[2]string]item.Item{}
-	pages := dynamodb.NewScanPaginator(w.store.db.Client, &dynamodb.ScanInput{TableName: &w.store.db.Name})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(w.Context())
-		if err != nil {
-			w.Fatal(err)
-		}
-		for _, it := range page.Items {
-			items[[2]string{item.TextOf(it[item.PK]), item.TextOf(it[item.SK])}] = it
-		}
-	}
-	return items
 }
 
 // comparison is a method and its recording on one world.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
-	"github.com/runlane/runlane-go/dynamostore/internal/item"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
 )
@@ -229,20 +228,6 @@ func TestBudget_ReadsAndRoundTripsOfASimpleRun(t *testing.T) {
 	}
 }
 
-func TestBudget_DuplicateTrigger_WritesNothing(t *testing.T) {
-	w := newWorld(t)
-	created := &runlane.RunCreated{Payload: []byte(`{}`), IdempotencyKey: "a", Retention: runlane.KeyRetention{TTL: time.Hour}}
-	w.create(eager, 0, created)
-	before := w.store.Stats()
-	run, err := w.store.GetRunByIdempotencyKey(t.Context(), lane.OwnerKey{Environment: "test", TaskID: "bench.noop", Key: "a"})
-	if err != nil || run.ID != w.run.ID {
-		t.Fatal(run, err)
-	}
-	if used := w.store.Stats().Usage.Minus(before.Usage); used.WriteUnits != 0 || used.Requests != 2 || used.ReadUnits != 2 {
-		t.Errorf("%+v, want two reads", used)
-	}
-}
-
 // A payload is billed once and never again: later commits touch the run item alone.
 func TestBudget_LargePayload_IsPaidOnce(t *testing.T) {
 	w := newWorld(t)
@@ -261,39 +246,6 @@ func TestBudget_LargePayload_IsPaidOnce(t *testing.T) {
 	}
 	if w.succeed(); w.meter.Stats().WriteUnits != 6 {
 		t.Errorf("outcome took %v units, want 6", w.meter.Stats().WriteUnits)
-	}
-}
-
-// A panic's stack stays in its log item: the retry after it costs what any retry costs, but for that item.
-func TestBudget_LongFailure_DoesNotFattenTheRun(t *testing.T) {
-	w := newWorld(t)
-	w.create(eager, 0, nil).ack().claim(time.Minute, true)
-	long := make([]byte, 4000)
-	for i := range long {
-		long[i] = byte('a' + i%7)
-	}
-	failure := runlane.NewFailure(runlane.ErrTaskPanicked, "panic: "+string(long[:500]), map[string]string{"stack": string(long)})
-	w.end(&runlane.RunRetryScheduled{Attempt: 1, Failure: failure, RetryAt: w.now.Add(time.Second)})
-	if size := item.Size(w.item().Raw); size > 1024 {
-		t.Errorf("the run item has %d bytes", size)
-	}
-	run, err := w.store.GetRun(t.Context(), w.key())
-	if err != nil || run.Failure.Message != failure.Message || run.Failure.Meta["stack"] != failure.Meta["stack"] {
-		t.Errorf("%+v %v", run.Failure, err)
-	}
-	if w.pass(time.Second).claim(time.Minute, true); w.meter.Stats().WriteUnits != 4 {
-		t.Errorf("claim took %v units, want 4", w.meter.Stats().WriteUnits)
-	}
-}
-
-// The meter's arithmetic is checked where DynamoDB Local is right: plain writes and their index changes.
-func TestMeter_AgreesWithTheEmulatorOnPlainWrites(t *testing.T) {
-	w := newWorld(t)
-	w.create(eager, 0, nil).ack().pass(2 * time.Minute)
-	counting := &countingClient{API: w.store.db.Client}
-	w.store.db.Client = counting
-	if w.inspect(); counting.units != w.meter.Stats().WriteUnits || counting.units != 3 {
-		t.Errorf("the emulator says %v, the meter %v, want 3", counting.units, w.meter.Stats().WriteUnits)
 	}
 }
 

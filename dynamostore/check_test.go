@@ -12,7 +12,6 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
-	"github.com/runlane/runlane-go/lanetest"
 )
 
 // broken is one invariant of docs/internals/layout.md, broken by hand: a run that is right, what is done to its items behind the store's
@@ -191,34 +190,6 @@ func (w *world) violated() (rules []string) {
 		}
 		if q.After = page.Next; page.Next == "" {
 			return rules
-		}
-	}
-}
-
-// The fold is no business of the storage's own check: the suite compares each run with its history.
-func TestCheckFold_FindsWhatTheHistoryDoesNotSay(t *testing.T) {
-	w := newWorld(t)
-	for name, breaks := range map[string]func(w *world){
-		"another status":      func(w *world) { w.alter("#st = :st", item.Item{":st": item.Text("failed")}) },
-		"an attempt too many": func(w *world) { w.alter("#na = :na", item.Item{":na": item.Num(7)}) },
-		"no time of its end":  func(w *world) { w.strip("#fi") },
-		"a commit is gone":    func(w *world) { w.loses(rows.RunPK(w.key()), rows.LogSK(1)) },
-		"a sequence ahead":    func(w *world) { w.alter("#sq = :sq", item.Item{":sq": item.Num(w.run.EventSequence + 1)}) },
-	} {
-		finishedRun(w)
-		check := func() []lane.Violation {
-			found, err := lanetest.CheckFold(t.Context(), w.elsewhere(), w.key())
-			if err != nil {
-				t.Fatal(err)
-			}
-			return found
-		}
-		if found := check(); len(found) != 0 {
-			t.Fatalf("%s: before anything was broken: %+v", name, found)
-		}
-		breaks(w)
-		if found := check(); len(found) != 1 || found[0].Rule != lanetest.RuleFold || found[0].RunID != w.run.ID {
-			t.Errorf("%s: found %+v", name, found)
 		}
 	}
 }

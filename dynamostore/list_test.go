@@ -2,13 +2,10 @@ package dynamostore
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,63 +16,10 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 	"github.com/runlane/runlane-go/dynamostore/internal/rows"
-	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/lane"
 )
 
-func TestCursor_BelongsToOneRequest(t *testing.T) {
-	t.Parallel()
-	c := rows.SealCursor("list a", eventPosition{7})
-	var at eventPosition
-	if err := rows.OpenCursor(c, "list a", &at); err != nil || at.Sequence != 7 {
-		t.Fatal(at, err)
-	}
-	for name, bad := range map[string]runlane.Cursor{"another request": rows.SealCursor("list b", eventPosition{7}), "no cursor": "~", "no JSON": "YWJj"} {
-		if err := rows.OpenCursor(bad, "list a", &at); !errors.Is(err, runlane.ErrValidationFailed) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-var retained = flag.Bool("retained", false, "compare reads over 1,000 and 100,000 finished runs, instead of 30 and 300")
-
-// Reads that look for work, and the first page of a list, cost what the active runs cost, however many finished ones are kept.
-func TestReads_CostTheSameHoweverManyRunsAreRetained(t *testing.T) {
-	t.Parallel()
-	awstest.Config(t)
-	few, many, active := 30, 300, 180
-	if *retained {
-		few, many, active = 1_000, 100_000, 1_000
-	}
-	var mutex sync.Mutex
-	units := map[string]map[int]float64{}
-	t.Cleanup(func() { // when both are measured
-		for name, of := range units {
-			t.Logf("%s: %v read units over %d finished runs, %v over %d", name, of[few], few, of[many], many)
-			if of[few] == 0 || math.Abs(of[many]-of[few]) > of[few]/10 {
-				t.Errorf("%s does not cost the same", name)
-			}
-		}
-		if len(units) != 4 {
-			t.Errorf("%d reads were measured", len(units))
-		}
-	})
-	for _, finished := range []int{few, many} {
-		t.Run(fmt.Sprint(finished), func(t *testing.T) {
-			w := newWorld(t).withActive(active)
-			w.create(eager, 0, nil).ack().other(&runlane.RunCancelled{}).load(w.template(), "finished", finished)
-			w.checked()
-			for name, used := range w.pass(time.Minute).searches() {
-				mutex.Lock()
-				if units[name] == nil {
-					units[name] = map[int]float64{}
-				}
-				units[name][finished] = used
-				mutex.Unlock()
-			}
-		})
-	}
-}
+var retained = flag.Bool("retained", false, "look at as many runs as are promised, instead of a few")
 
 // withActive lays down active runs: a third to be published, a third whose retry is due, a third under a lease.
 func (w *world) withActive(n int) *world {
@@ -86,42 +30,6 @@ func (w *world) withActive(n int) *world {
 	w.load(w.template(), "retrying", n/3)
 	w.pass(time.Second).create(eager, 0, nil).ack().claim(time.Hour, false).load(w.template(), "running", n/3)
 	return w.pass(time.Second)
-}
-
-// searches are the read units of one call each, the ones that change nothing first.
-func (w *world) searches() map[string]float64 {
-	w.Helper()
-	page := lane.PageQuery{Environment: "test"}
-	due := &lane.DueQuery{PageQuery: page, At: w.now}
-	used := map[string]float64{}
-	for _, search := range []struct {
-		name string
-		call func(ctx context.Context) (found int, err error)
-	}{
-		{"ListRuns", func(ctx context.Context) (int, error) {
-			return lenOf(w.store.ListRuns(ctx, &lane.RunQuery{PageQuery: page}))
-		}},
-		{"ListRunnableRuns", func(ctx context.Context) (int, error) { return lenOf(w.store.ListRunnableRuns(ctx, due)) }},
-		{"ListRunsNeedingDelivery", func(ctx context.Context) (int, error) { return lenOf(w.store.ListRunsNeedingDelivery(ctx, due)) }},
-		{"ClaimOutboxMessages", func(ctx context.Context) (int, error) {
-			rows, err := w.store.ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{Environment: "test", At: w.now, ClaimUntil: w.now.Add(time.Minute)})
-			return len(rows), err
-		}},
-	} {
-		found, err := search.call(w.step())
-		if err != nil || found != runlane.DefaultPageLimit {
-			w.Fatalf("%s found %d: %v", search.name, found, err)
-		}
-		used[search.name] = w.meter.Stats().ReadUnits
-	}
-	return used
-}
-
-func lenOf[T any](page *runlane.Page[T], err error) (int, error) {
-	if err != nil {
-		return 0, err
-	}
-	return len(page.Items), nil
 }
 
 func (w *world) list(q *lane.RunQuery) (ids []runlane.RunID, pages int) {

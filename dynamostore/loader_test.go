@@ -4,14 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 	"github.com/runlane/runlane-go/dynamostore/internal/rows"
@@ -105,31 +103,4 @@ func writeBatch(ctx context.Context, client *dynamodb.Client, table string, writ
 		writes = out.UnprocessedItems[table]
 	}
 	return nil
-}
-
-// What the loader lays down is what the engine would have: no invariant is broken, and histories fold to their runs.
-func TestLoader_LaysDownWhatTheEngineWrites(t *testing.T) {
-	w := newWorld(t)
-	w.finished(&runlane.RunCreated{Payload: bulky(3)}, bulky(2)).load(w.template(), "finished", 10)
-	w.create(deferred, 0, nil).load(w.template(), "waiting", 10)
-	w.checked()
-	for _, id := range []runlane.RunID{"run_finished00000000000000000009", "run_waiting00000000000000000000"} {
-		w.run = &runlane.Run{ID: id}
-		run, err := w.store.GetRun(t.Context(), w.key())
-		if err != nil {
-			t.Fatal(err)
-		}
-		records, err := w.store.ListRunEvents(t.Context(), &lane.EventQuery{PageQuery: lane.PageQuery{Environment: "test"}, RunID: id})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var events []runlane.Event
-		for _, record := range records.Items {
-			events = append(events, record.Event)
-		}
-		folded, err := core.ProjectRunEvents(nil, 0, events...)
-		if err != nil || folded.Status != run.Status || folded.EventSequence != run.EventSequence || string(folded.Payload) != string(run.Payload) {
-			t.Errorf("%s: %v, folded %+v, stored %+v", id, err, folded, run)
-		}
-	}
 }

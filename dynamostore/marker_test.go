@@ -1,7 +1,6 @@
 package dynamostore
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -192,27 +191,4 @@ func TestMarkerRace_CommitBetweenClaimAndMark(t *testing.T) {
 		t.Errorf("marker %s, want the newer delivery's", got)
 	}
 	w.checked()
-}
-
-// A late owner, taken over, writes nothing.
-func TestFencing_LateOwner(t *testing.T) {
-	w := newWorld(t)
-	w.create(eager, 0, nil).ack().claim(time.Minute, true)
-	late := w.another()
-	w.pass(2*time.Minute).claim(time.Minute, true)
-	owner := w.run.Lease.Token
-	stale := late.transition(&runlane.RunSucceeded{Attempt: 1})
-	_, err := late.store.AppendRunEvents(t.Context(), &lane.AppendCommand{Transition: stale, LeaseToken: late.run.Lease.Token})
-	if !errors.Is(err, runlane.ConflictEventSequence) {
-		t.Errorf("at the old sequence: %v", err)
-	}
-	late.run = w.run
-	fresh := late.transition(&runlane.RunSucceeded{Attempt: 2})
-	_, err = late.store.AppendRunEvents(t.Context(), &lane.AppendCommand{Transition: fresh, LeaseToken: "another token"})
-	if !errors.Is(err, runlane.ConflictLeaseOwnership) {
-		t.Errorf("at the new sequence with the old token: %v", err)
-	}
-	if r := w.item(); r.LeaseToken != owner || r.State() != runlane.StatusRunning {
-		t.Errorf("the run is %s, owned by %q", r.Status, r.LeaseToken)
-	}
 }

@@ -1,7 +1,6 @@
 package dynamostore
 
 import (
-	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -185,18 +184,6 @@ func TestHazard21_FreeNumbers_NeverExceedALoweredLimit(t *testing.T) {
 	}
 }
 
-func TestFree_ReservationThatIsOverMayBeTaken(t *testing.T) {
-	t.Parallel()
-	taken := []rows.SlotItem{{SK: rows.SlotSK(0), Run: "run_a", Until: 100}, {SK: rows.SlotSK(1), Run: "run_b"}}
-	if numbers, _ := rows.FreeNumbers(taken, 2, 99); len(numbers) != 0 {
-		t.Errorf("before its end: %v", numbers)
-	}
-	numbers, replaced := rows.FreeNumbers(taken, 2, 100)
-	if len(numbers) != 1 || numbers[0] != 0 || replaced[0].Run != "run_a" {
-		t.Errorf("at its end: %v %v", numbers, replaced)
-	}
-}
-
 // A worker dies; its run's slot is its own still, and it is recovered with it although the queue is full.
 func TestHazard07_AbandonedRun_ReusesItsOwnSlot(t *testing.T) {
 	w := newWorld(t).bounded(1)
@@ -270,36 +257,6 @@ func TestHazard08_QueueBecomesUnbounded_NothingIsForgotten(t *testing.T) {
 	reserved.wantOutcome(reserved.claimFor(time.Minute, false), lane.Acquired)
 	stranded.wantOutcome(stranded.claimFor(time.Minute, false), lane.Acquired)
 	stranded.checked()
-}
-
-// Ten full partitions before it do not keep the scan from a partition with room, and a scan that a bound ends goes on there.
-func TestDispatch_FullPartitionsAreJumpedOver(t *testing.T) {
-	w := newWorld(t).bounded(1)
-	for _, group := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {
-		w.group = group
-		w.must(w.enter(0)).claimFor(time.Hour, true)
-		w.must(w.enter(0))
-	}
-	w.group = "k"
-	run := w.must(w.enter(0))
-	w.pass(time.Second)
-	second := w.must(w.enter(0))
-	if got := second.dispatch(); !slices.Equal(got, []runlane.RunID{run.run.ID}) {
-		t.Errorf("needing a slot: %v, want the first of the one partition with room", got)
-	}
-	run.checked()
-}
-
-func TestSlot_FullQueue_WritesNothing(t *testing.T) {
-	w := newWorld(t).bounded(1)
-	w.must(w.enter(reservation))
-	before := w.store.Stats()
-	if _, err := w.enter(reservation); !errors.Is(err, runlane.ConflictQueueCapacity) {
-		t.Fatalf("%v", err)
-	}
-	if used := w.store.Stats().Usage.Minus(before.Usage); used.WriteUnits != 0 {
-		t.Errorf("%+v", used)
-	}
 }
 
 // An older wakeup of a dead-lettered run comes while its queue is full: that is no reason to hide the run from operators.

@@ -227,31 +227,6 @@ func TestTransaction_OwnEarlierCommit_IsSuccess(t *testing.T) {
 	})
 }
 
-// DynamoDB knows a transaction that comes again by its token: it answers as it did, and nothing is judged or billed a second time.
-func TestTransaction_SentAgain_IsKnownByItsToken(t *testing.T) {
-	w := newWorld(t)
-	deaf := &deafOnce{API: w.store.db.Client}
-	w.store.db.Client = deaf
-	w.create(eager, 0, nil)
-	if len(deaf.answers) != 2 || deaf.answers[0] != nil || deaf.answers[1] != nil {
-		t.Errorf("the sendings were answered %v, want two commits", deaf.answers)
-	}
-}
-
-// deafOnce loses the first answer to a transaction.
-type deafOnce struct {
-	API
-	answers []error // what DynamoDB said
-}
-
-func (c *deafOnce) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
-	out, err := c.API.TransactWriteItems(ctx, in, o...)
-	if c.answers = append(c.answers, err); len(c.answers) == 1 {
-		return nil, errLostAnswer
-	}
-	return out, err
-}
-
 // ownCommit answers every sending but the first with failed conditions and the images that are there.
 type ownCommit struct{ *scriptedClient }
 

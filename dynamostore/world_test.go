@@ -7,10 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/dynamostore/internal/rows"
@@ -282,21 +278,6 @@ func (w *world) requeue() *world {
 		w.Fatal(n, err)
 	}
 	return w
-}
-
-// countingClient adds up what the emulator reports for plain updates.
-type countingClient struct {
-	API
-	units float64
-}
-
-func (c *countingClient) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
-	out, err := c.API.UpdateItem(ctx, in, o...)
-	if err == nil {
-		c.units += aws.ToFloat64(out.ConsumedCapacity.CapacityUnits)
-	}
-	return out, err
 }
 
 // checked demands that no invariant is broken, in the whole environment.

@@ -121,29 +121,3 @@ func TestItem_StoredOtherwiseThanDescribed_IsAnInvariantViolation(t *testing.T) 
 		t.Errorf("a fraction in a struct: %v", err)
 	}
 }
-
-func BenchmarkItem(b *testing.B) {
-	run := &Run{
-		PK: "local:run:run_01J8ZQ4T", SK: RunSK, Sequence: 3, Status: "running", Task: "emails.welcome", Queue: "emails", CreatedAt: 1, UpdatedAt: 2,
-		StartedAt: 2, Attempts: 1, LeaseToken: "token", LeaseWorker: "worker", LeaseUntil: 3, SourceType: "trigger", Payload: []byte(`{"to":"ada"}`),
-		DeliveryLog: 1, DueP: "local:due:l:3", DueA: "0000000000003",
-	}
-	b.Run("ours", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			it, err := Marshal(run)
-			if err != nil || Unmarshal(it, &Run{}) != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("SDK", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			it, err := attributevalue.MarshalMap(run)
-			if err != nil || attributevalue.UnmarshalMap(it, &Run{}) != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}

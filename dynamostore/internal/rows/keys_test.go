@@ -2,7 +2,6 @@ package rows
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/runlane/runlane-go"
@@ -65,17 +63,6 @@ func TestHashParts_IsPrefixFree(t *testing.T) {
 	}
 	if got := Hash("task", "key"); len(got) != 32 || got != Hash("task", "key") {
 		t.Errorf("hash %q", got)
-	}
-}
-
-// The order of sort keys is the order of the layout, so that one query from 'payload' on reads payload and run.
-func TestSortKeys_Order(t *testing.T) {
-	t.Parallel()
-	keys := []string{LogSK(1), LogSK(2), LogSK(10), LogSK(9_999_999_999), OutputSK, PayloadSK, RunSK}
-	for i := 1; i < len(keys); i++ {
-		if keys[i-1] >= keys[i] {
-			t.Errorf("%q is not before %q", keys[i-1], keys[i])
-		}
 	}
 }
 
@@ -152,21 +139,6 @@ func TestItemSize(t *testing.T) {
 	}
 }
 
-func TestRedelivery_DistanceDoublesFromTheFirstPublication(t *testing.T) {
-	t.Parallel()
-	minute := Millis(time.Minute / time.Millisecond)
-	row := Delivery{Status: string(lane.OutboxPublished)}
-	row.FirstSent = 1000 * minute
-	row.Published = row.FirstSent
-	for _, distance := range []Millis{10, 20, 40, 80, 160, 320, 360, 360} {
-		next := row.RedeliverAt()
-		if got := (next - row.Published) / minute; got != distance {
-			t.Errorf("distance %d minutes, want %d", got, distance)
-		}
-		row.Published = next
-	}
-}
-
 // Attributes that a newer version wrote survive the updates of this one.
 func TestUpdate_LeavesUnknownAttributesAlone(t *testing.T) {
 	t.Parallel()
@@ -176,31 +148,5 @@ func TestUpdate_LeavesUnknownAttributesAlone(t *testing.T) {
 	got, values := m.Change()
 	if got != "SET #sq = :to_sq REMOVE #lt" || len(values) != 2 {
 		t.Errorf("%q %v", got, values)
-	}
-}
-
-func TestNames_FindsEveryAttribute(t *testing.T) {
-	t.Parallel()
-	got := item.Names("SET #dl[0].#st = :st, #da = :x REMOVE #ct", "#sq = :is_sq AND attribute_not_exists(#pk)")
-	want := map[string]string{"#dl": "dl", "#st": "st", "#da": "da", "#ct": "ct", "#sq": "sq", "#pk": "pk"}
-	if !cmp.Equal(got, want) {
-		t.Error(cmp.Diff(want, got))
-	}
-}
-
-// An event of a newer version is listed with its bytes.
-func TestEvents_UnknownOnesAreKept(t *testing.T) {
-	t.Parallel()
-	events, err := json.Marshal([]storedEvent{{Type: "run.paused", At: 5, Data: json.RawMessage(`{"why":"<x>"}`)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := &Log{SK: LogSK(3), Events: events}
-	records, err := log.Records(lane.RunKey{RunID: "run_1"}, "default", 3)
-	if err != nil || len(records) != 1 || records[0].Type() != "run.paused" || records[0].Sequence != 3 {
-		t.Fatalf("%+v %v", records, err)
-	}
-	if data, err := runlane.MarshalBody(records[0].Body); err != nil || !json.Valid(data) {
-		t.Errorf("%s %v", data, err)
 	}
 }
