@@ -148,20 +148,6 @@ func drawUnpacked(t *rapid.T, l *unpacked) {
 	}
 }
 
-// TestPack_WaitsForWhoHoldsARow keeps the row of a finished run until its publisher has marked it: the mark must not be refused.
-func TestPack_WaitsForWhoHoldsARow(t *testing.T) {
-	t.Parallel()
-	for name, status := range map[string]lane.OutboxStatus{"held": lane.OutboxClaimed, "settled": lane.OutboxPublished} {
-		e := &entry{id: "run_1", environment: "test", unpacked: newUnpacked()}
-		e.created, e.state.Status = &runlane.RunCreated{}, runlane.StatusSucceeded
-		e.outbox.Deliveries = append(e.outbox.Deliveries, row{Sequence: 2, Status: status})
-		e.pack()
-		if kept := e.unpacked != nil; kept != (status == lane.OutboxClaimed) {
-			t.Errorf("a run whose row is %s is kept whole: %t", name, kept)
-		}
-	}
-}
-
 // TestLives_AreEmptyWhenUsedAgain guards the memory that packed runs leave to new ones.
 func TestLives_AreEmptyWhenUsedAgain(t *testing.T) {
 	t.Parallel()

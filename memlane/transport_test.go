@@ -83,33 +83,6 @@ func TestTransport_DelayedWakeupsComeAtTheirExactTimes(t *testing.T) {
 	})
 }
 
-func TestTransport_ARefusedWakeupPausesAndCountsAsUnderWay(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		transport := memlane.NewTransport(nil)
-		start := time.Now()
-		var got []arrival
-		stop := listen(t, transport, 2, func(w lane.Wakeup) error {
-			got = append(got, arrival{w.RunID, time.Since(start)})
-			if len(got) < 3 {
-				return errors.New("not now")
-			}
-			return nil
-		}, "q")
-		send(t, transport, wakeup("a", "q"))
-		synctest.Wait()
-		wantDepth(t, transport, "q", 0, 1) // it pauses
-		<-time.After(time.Minute)
-		synctest.Wait()
-		want := []arrival{{"a", 0}, {"a", memlane.DefaultHandBack}, {"a", 3 * memlane.DefaultHandBack}}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Error(d)
-		}
-		wantDepth(t, transport, "q", 0, 0)
-		stop()
-	})
-}
-
 func wantDepth(t *testing.T, transport *memlane.Transport, queue runlane.QueueName, visible, inFlight int) {
 	t.Helper()
 	v, f, err := transport.Depth(t.Context(), queue)
@@ -166,39 +139,6 @@ func TestTransport_ABusyQueueDoesNotStarveAnother(t *testing.T) {
 			t.Fatalf("%d wakeups, that of the quiet queue came as number %d", handled, place)
 		}
 	})
-}
-
-func TestTransport_StoppingReceiversLoseNothing(t *testing.T) {
-	t.Parallel()
-	transport := memlane.NewTransport(nil)
-	const wakeups = 2000
-	got := make(chan runlane.RunID, wakeups)
-	handle := func(w lane.Wakeup) error {
-		got <- w.RunID
-		return nil
-	}
-	sent := make(chan struct{})
-	go func() { // ends with its loop
-		defer close(sent)
-		for n := range wakeups {
-			send(t, transport, wakeup(runlane.RunID(fmt.Sprint(n)), "q"))
-		}
-	}()
-	for range 200 { // receivers come and go while wakeups are handed to them
-		listen(t, transport, 3, handle, "q")()
-	}
-	<-sent
-	stop := listen(t, transport, 3, handle, "q")
-	seen := map[runlane.RunID]bool{}
-	for range wakeups {
-		id := <-got
-		if seen[id] {
-			t.Fatalf("wakeup %s came twice", id)
-		}
-		seen[id] = true
-	}
-	stop()
-	wantDepth(t, transport, "q", 0, 0)
 }
 
 func TestTransport_CloseEndsReceiveAndForgetsWakeups(t *testing.T) {
