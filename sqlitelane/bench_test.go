@@ -42,26 +42,6 @@ func rate(b *testing.B, what string) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), what)
 }
 
-// BenchmarkSync is what the disk does: 4 KB appended and synced, one after the other.
-func BenchmarkSync(b *testing.B) {
-	f, err := os.Create(filepath.Join(b.TempDir(), "sync"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	page := make([]byte, 4096)
-	b.ResetTimer()
-	for range b.N {
-		if _, err := f.Write(page); err != nil {
-			b.Fatal(err)
-		}
-		if err := f.Sync(); err != nil {
-			b.Fatal(err)
-		}
-	}
-	rate(b, "syncs/s")
-}
-
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[len(sorted)/2]

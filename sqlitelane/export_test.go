@@ -246,15 +246,6 @@ func (s *Storage) Contents() (sum string, err error) {
 	return string(digest.Sum(nil)), err
 }
 
-// Pages is how many the file has.
-func (s *Storage) Pages() (n int64, err error) {
-	err = s.read(context.Background(), false, func(c *file.Conn) error {
-		n, err = c.Number("PRAGMA page_count")
-		return err
-	})
-	return n, err
-}
-
 // Path is where the file is.
 func (s *Storage) Path() string { return s.options.Path }
 

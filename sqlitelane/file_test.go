@@ -12,7 +12,6 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/internal/proof/crash"
-	"github.com/runlane/runlane-go/internal/proof/scenarios/patience"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/sqlitelane"
@@ -329,112 +328,5 @@ func TestCommits_ShareASync(t *testing.T) {
 	}
 	if syncs := disk.Syncs() - before; syncs > commits/2 {
 		t.Fatalf("%d commits of 16 callers took %d syncs", commits, syncs)
-	}
-}
-
-// A command that is refused takes no other of its batch along: half of these lose a race.
-func TestCommits_ARefusedOneLeavesTheOthers(t *testing.T) {
-	t.Parallel()
-	s := started(t, newPath(t), 0)
-	f := lanetest.NewFactory("default")
-	c := f.Creation(t, noon, lanetest.RunOptions{SingletonKey: "one"})
-	if _, err := s.AppendRunEvents(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-	turn := make(chan int, 200)
-	for n := range cap(turn) {
-		turn <- n
-	}
-	if err := spread(cap(turn), 16, func() error {
-		o := lanetest.RunOptions{}
-		if n := <-turn; n%2 == 0 {
-			o.SingletonKey = "one"
-		}
-		_, err := s.AppendRunEvents(t.Context(), f.Creation(t, noon, o))
-		if (o.SingletonKey != "") == errors.Is(err, runlane.ConflictSingletonKey) {
-			return nil
-		}
-		return errors.Join(err, errors.New("not what was expected"))
-	}); err != nil {
-		t.Fatal(err)
-	}
-	page, err := s.ListRuns(t.Context(), &lane.RunQuery{PageQuery: lane.PageQuery{Environment: "default", Limit: 500}})
-	if err != nil || len(page.Items) != 1+cap(turn)/2 {
-		t.Fatal(len(page.Items), err)
-	}
-}
-
-// Pruning gives the space back.
-func TestPruning_ShrinksTheFile(t *testing.T) {
-	t.Parallel()
-	path := newPath(t)
-	s := started(t, path, 0)
-	f := lanetest.NewFactory("default")
-	for range 60 {
-		commit, err := s.AppendRunEvents(t.Context(), f.Creation(t, noon, lanetest.RunOptions{Payload: noise(20_000)}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.AppendRunEvents(t.Context(), f.Append(t, commit.Run, noon, &runlane.RunCancelled{})); err != nil {
-			t.Fatal(err)
-		}
-	}
-	pages := func() int64 {
-		t.Helper()
-		n, err := s.Pages()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	before := pages()
-	progress, err := s.PruneRuns(t.Context(), &lane.PruneCommand{
-		PageQuery: lane.PageQuery{Environment: "default", Limit: 500}, OlderThan: noon.Add(time.Hour),
-	})
-	if err != nil || progress.Pruned != 60 {
-		t.Fatal(progress, err)
-	}
-	if after := pages(); after > before/5 {
-		t.Fatalf("%d pages before pruning, %d after", before, after)
-	}
-}
-
-// Wakeups that one process publishes reach another.
-func TestWakeups_ReachAnotherProcess(t *testing.T) {
-	t.Parallel()
-	path := newPath(t)
-	here, there := started(t, path, 0), started(t, path, 0)
-	from, to := sqlitelane.NewTransport(here), sqlitelane.NewTransport(there)
-	ctx, cancel := context.WithCancel(t.Context())
-	arrived, done := make(chan lane.Wakeup), make(chan error, 1)
-	go func() {
-		done <- to.Receive(ctx, []runlane.QueueName{"mail"}, 2, func(_ context.Context, w lane.Wakeup) error {
-			arrived <- w
-			return nil
-		})
-	}()
-	for n := range 5 {
-		id := lanetest.NewFactory("default").NewRunID()
-		_, err := from.PublishWakeups(t.Context(), &lane.PublishCommand{Attempts: []lane.PublishAttempt{{
-			Wakeup: lane.Wakeup{RunKey: lane.RunKey{Environment: "default", RunID: id}, Queue: "mail", RequestedAt: noon},
-		}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case w := <-arrived:
-			if w.RunID != id {
-				t.Fatal(w)
-			}
-		case <-time.After(patience.Limit):
-			t.Fatalf("wakeup %d did not arrive", n)
-		}
-	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(from.Close(t.Context()), to.Close(t.Context())); err != nil {
-		t.Fatal(err)
 	}
 }
