@@ -54,11 +54,6 @@ func TestHazard18_StandardBatch_SharesNoDeadlineInTurn(t *testing.T) {
 	equal(t, "hand backs", len(p.transport.calls), 0)
 }
 
-func TestBridge_EmptyBatch_ReportsNothing(t *testing.T) {
-	t.Parallel()
-	equal(t, "failures", invoke(t, open(t, nil)), []string{})
-}
-
 func TestHazard18_MixedBatch_ReportsAloneWhatCannotBeHandled(t *testing.T) {
 	t.Parallel()
 	p := open(t, func(_ context.Context, name string) error {

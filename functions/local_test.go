@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/runlane/runlane-go"
@@ -152,28 +151,6 @@ func TestLocal_LongLivedWorker_NeedsNoMappings(t *testing.T) {
 	equal(t, "executions", len(d.greeted), 30)
 	visible, inFlight, err := d.depth(t)
 	equal(t, "depth afterwards", []any{visible, inFlight, err}, []any{0, 0, error(nil)})
-}
-
-func TestLocal_MessageThatIsNoWakeup_DoesNotHinderOthers(t *testing.T) {
-	t.Parallel()
-	d := deploy(t, false)
-	if _, err := d.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &d.queue.URL, MessageBody: aws.String("hello")}); err != nil {
-		t.Fatal(err)
-	}
-	d.greet(t, nil, names("eager-", 5)...)
-	deadline := time.Now().Add(patience.Limit)
-	for {
-		visible, inFlight, err := d.depth(t)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if visible+inFlight == 1 {
-			return // it is handed back, not deleted
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d messages are visible and %d in flight", visible, inFlight)
-		}
-	}
 }
 
 func (d *deployed) depth(t *testing.T) (visible, inFlight int, err error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -188,15 +187,4 @@ func TestRelay_StorageFails_ReportsTheFirstRecordWithRows(t *testing.T) {
 	records := slices.Concat(inserts(100, images(t, "prod", nil)...), inserts(200, first...), inserts(300, second...))
 	equal(t, "failures", relay(t, c, records...), []string{strconv.Itoa(200 + at)})
 	equal(t, "rows asked for", len(c.asked), 2)
-}
-
-func TestRelay_Response_IsAListAlsoWhenEmpty(t *testing.T) {
-	t.Parallel()
-	response, err := functions.Relay(open(t, nil).Runtime)(t.Context(), events.DynamoDBEvent{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text := string(marshal(t, response)); !strings.Contains(text, `"batchItemFailures":[]`) {
-		t.Errorf("response is %s", text)
-	}
 }

@@ -65,15 +65,6 @@ func TestPublish_LargeMessages_StayBelowTheRequestLimit(t *testing.T) {
 	equal(t, "requests", len(client.sends), 3)
 }
 
-func TestPublish_WakeupAboveTheLimit_IsPermanentAndNotSent(t *testing.T) {
-	t.Parallel()
-	client := newFakeSQS()
-	list := attempts("mail", 2)
-	list[0].TraceCarrier = map[string]string{"pad": strings.Repeat("x", sqstransport.MaxMessageBytes)}
-	equal(t, "outcomes", summary(publish(t, open(t, client, nil), list)), []string{"transport_publish_failed!", "published"})
-	equal(t, "messages sent", len(client.left(mailURL)), 1)
-}
-
 func TestPublish_PartialFailure_EachOutcomeAtItsAttempt(t *testing.T) {
 	t.Parallel()
 	failures := map[string]types.BatchResultErrorEntry{
