@@ -165,21 +165,6 @@ func TestUp_EndpointOfTheLastOne_IsIgnored(t *testing.T) {
 	}
 }
 
-func TestUp_WithDocker_TwoFoldersAreTwoProjects(t *testing.T) {
-	t.Parallel()
-	var projects []string
-	for range 2 {
-		endpoint := newFakeAWS(t)
-		s := withDocker(t, recordingDocker)
-		s.env["RUNLANE_LOCAL_PORT"] = endpoint.port()
-		s.mustRun(t, "up.sh")
-		projects = append(projects, s.file(t, "project"))
-	}
-	if projects[0] == projects[1] {
-		t.Errorf("both folders have project %s", projects[0])
-	}
-}
-
 func TestUp_RunningElsewhereThanAskedFor_IsRefused(t *testing.T) {
 	t.Parallel()
 	endpoint, other := newFakeAWS(t), newFakeAWS(t)
@@ -292,17 +277,6 @@ func TestUp_DockerAskedForButNotThere_SaysSo(t *testing.T) {
 	s.env["RUNLANE_LOCAL_MODE"] = "docker"
 	if out, ok := s.run(t, "up.sh"); ok || !strings.Contains(out, "start the Docker engine") {
 		t.Errorf("up said %q, want that the engine is needed", out)
-	}
-}
-
-func TestDown_NothingStarted_IsHarmless(t *testing.T) {
-	t.Parallel()
-	s := withDocker(t, recordingDocker)
-	if out := s.mustRun(t, "down.sh"); !strings.Contains(out, "not running") {
-		t.Errorf("down said %q, want that nothing runs", out)
-	}
-	if asked := calls(t, s); len(asked) > 0 {
-		t.Errorf("docker was asked %q, want nothing", asked)
 	}
 }
 
