@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 
 	"github.com/runlane/runlane-go"
@@ -17,16 +16,11 @@ import (
 func TestAllocations_OfARunThatWaitsForNothing_AreExact(t *testing.T) { // allocations are the process's
 	const want = 33
 	task := runlane.NewTask[struct{}]("noop", nil)
-	rt, err := core.Open(t.Context(), memlane.New(), &core.Options{
-		Logger: slog.New(slog.DiscardHandler),
+	rt := openQuiet(t, memlane.New(), core.Options{
 		Handlers: []runlane.Handler{task.Handle(func(context.Context, *runlane.Attempt, struct{}) error {
 			return nil
 		})},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = rt.Close(context.Background()) }()
 	got := testing.AllocsPerRun(2000, func() {
 		made, err := rt.Trigger(t.Context(), task.With(struct{}{}), nil)
 		if err != nil {

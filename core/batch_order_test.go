@@ -44,15 +44,7 @@ func (o *ordering) PublishWakeups(ctx context.Context, c *lane.PublishCommand) (
 func TestTriggerBatch_OrderedLane_KeepsTheOrderOfItems(t *testing.T) {
 	t.Parallel()
 	transport := &ordering{Transport: memlane.NewTransport(nil)}
-	l, err := lane.New(memlane.NewStorage(nil), transport, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rt, err := core.Open(t.Context(), l, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rt.Close(context.Background())
+	rt := openOn(t, memlane.NewStorage(nil), transport)
 	task := runlane.NewTask[payload]("any", nil)
 	var items []core.BatchItem
 	var want []runlane.RunID

@@ -41,10 +41,7 @@ func TestBulk_WhatMatchesAgain_IsLeftOut(t *testing.T) {
 		now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 		clock := func() time.Time { now = now.Add(time.Millisecond); return now }
 		transport := &goneTransport{memlane.NewTransport(nil), requeue}
-		l, err := lane.New(memlane.NewStorage(&memlane.StorageOptions{Now: clock}), transport, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := newLane(t, memlane.NewStorage(&memlane.StorageOptions{Now: clock}), transport)
 		task := runlane.NewTask[int]("t", &runlane.TaskOptions[int]{Retry: runlane.Retry{
 			MaxAttempts: 20, NoJitter: true, Backoff: runlane.Exponential{Base: time.Hour, Max: time.Hour},
 		}})

@@ -23,7 +23,7 @@ func TestCallAll_OfThousands_WakesTheCallerOnce(t *testing.T) {
 	for name, n := range map[string]int{"a thousand": 1000, "as many as there may be": runlane.MaxCalled, "one more": runlane.MaxCalled + 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rt := openTree(t, treeNode.Handle(func(ctx context.Context, a *runlane.Attempt, n int) (int, error) {
+			rt := openQuiet(t, memlane.New(), core.Options{}, treeNode.Handle(func(ctx context.Context, a *runlane.Attempt, n int) (int, error) {
 				if n == 0 {
 					return 1, nil
 				}

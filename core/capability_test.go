@@ -209,10 +209,7 @@ func TestCapabilities_EachMissingOneIsRefusedWhereItIsNeeded(t *testing.T) {
 			storage := limitedStorage{Storage: lanetest.FaultyStorage(memlane.NewStorage(nil), plan)}
 			storage.capabilities = storage.Storage.Capabilities()
 			rule.take(&storage.capabilities)
-			l, err := lane.New(storage, memlane.NewTransport(nil), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := newLane(t, storage, memlane.NewTransport(nil))
 			for i := range rule.opens {
 				rule.opens[i].Logger = slog.New(slog.DiscardHandler)
 				_, err := core.Open(t.Context(), l, &rule.opens[i])
@@ -220,11 +217,7 @@ func TestCapabilities_EachMissingOneIsRefusedWhereItIsNeeded(t *testing.T) {
 					t.Errorf("opening returned %v", err)
 				}
 			}
-			rt, err := core.Open(t.Context(), l, &core.Options{Logger: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = rt.Close(context.WithoutCancel(t.Context())) }()
+			rt := openQuiet(t, l, core.Options{})
 			for name, call := range rule.calls {
 				e, ok := errors.AsType[*runlane.Error](call(t.Context(), rt))
 				if !ok || e.Code != runlane.ErrCapabilityUnsupported || e.Hint == "" {

@@ -55,7 +55,7 @@ func TestCancel_OfARunThatCalledMany_ReachesAllOfThem(t *testing.T) {
 		far := &atomic.Bool{}
 		child := runlane.NewFunc[int, int]("child", nil)
 		parent, undo := runlane.NewTask[int]("parent", nil), runlane.NewTask[int]("undo", nil)
-		rt := openQueues(t, distant{memlane.NewStorage(nil), far}, memlane.NewTransport(nil),
+		rt := openOn(t, distant{memlane.NewStorage(nil), far}, memlane.NewTransport(nil),
 			child.Handle(func(context.Context, *runlane.Attempt, int) (int, error) {
 				return 0, runlane.Release(1000*time.Hour, "waits")
 			}),
@@ -145,7 +145,7 @@ func TestCancel_OfARunWithDamagedChildren_ReachesTheOthers(t *testing.T) {
 		const each = 250
 		unread, stuck := &atomic.Pointer[runlane.RunID]{}, &atomic.Pointer[runlane.RunID]{}
 		child, parent := runlane.NewFunc[int, int]("child", nil), runlane.NewFunc[int, int]("parent", nil)
-		rt := openQueues(t, damaged{memlane.NewStorage(nil), unread, stuck}, memlane.NewTransport(nil),
+		rt := openOn(t, damaged{memlane.NewStorage(nil), unread, stuck}, memlane.NewTransport(nil),
 			child.Handle(func(context.Context, *runlane.Attempt, int) (int, error) {
 				return 0, runlane.Release(1000*time.Hour, "waits")
 			}),

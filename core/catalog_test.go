@@ -72,22 +72,13 @@ func (w *catalogWorld) program(ahead time.Duration, tasks ...*runlane.Task[lette
 
 func (w *catalogWorld) on(storage lane.Storage, ahead time.Duration, tasks ...*runlane.Task[letter]) *core.Runtime {
 	w.Helper()
-	l, err := lane.New(storage, memlane.NewTransport(nil), nil)
-	if err != nil {
-		w.Fatal(err)
-	}
-	options := &core.Options{
+	options := core.Options{
 		Logger: slog.New(slog.NewTextHandler(&w.log, nil)), World: &core.World{Now: func() time.Time { return w.now().Add(ahead) }},
 	}
 	for _, task := range tasks {
 		options.Handlers = append(options.Handlers, task.Handle(func(context.Context, *runlane.Attempt, letter) error { return nil }))
 	}
-	rt, err := core.Open(w.Context(), l, options)
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(func() { _ = rt.Close(context.Background()) })
-	return rt
+	return openQuiet(w.T, newLane(w, storage, memlane.NewTransport(nil)), options)
 }
 
 func (w *catalogWorld) tick(programs ...*core.Runtime) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -23,14 +22,8 @@ var resize = runlane.NewTask("images.resize", &runlane.TaskOptions[json.RawMessa
 // clients is a runtime whose only task is that of clients, in virtual time.
 func clients(t *testing.T, options core.Options, task *runlane.Task[json.RawMessage]) *core.Runtime {
 	t.Helper()
-	options.Logger = slog.New(slog.DiscardHandler)
 	options.Tasks = append(options.Tasks, core.ClientTask{Definition: task.Definition()})
-	rt, err := core.Open(t.Context(), memlane.New(), &options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = rt.Close(context.Background()) })
-	return rt
+	return openQuiet(t, memlane.New(), options)
 }
 
 // claimed triggers a run and claims it.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -60,18 +59,11 @@ func turned(b []byte) []byte {
 func openCoded(t *testing.T, codec runlane.Codec, hooks ...core.Hook) (*core.Runtime, *memlane.Storage) {
 	t.Helper()
 	storage := memlane.NewStorage(nil)
-	l, err := lane.New(storage, scenarios.NewScriptedTransport(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rt, err := core.Open(t.Context(), l, &core.Options{
-		Codec: codec, Hooks: hooks, Logger: slog.New(slog.DiscardHandler),
+	l := newLane(t, storage, scenarios.NewScriptedTransport())
+	rt := openQuiet(t, l, core.Options{
+		Codec: codec, Hooks: hooks,
 		Handlers: []runlane.Handler{codedTask.Handle(func(_ context.Context, a *runlane.Attempt, n int) error { return a.SetOutput(n) })},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = rt.Close(context.Background()) })
 	return rt, storage
 }
 

@@ -40,15 +40,7 @@ func (c *countedReads) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*
 func feedOn(t *testing.T) (*core.Runtime, *countedReads, *runlane.Run) {
 	t.Helper()
 	storage := &countedReads{Storage: memlane.NewStorage(nil)}
-	l, err := lane.New(storage, memlane.NewTransport(nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rt, err := core.Open(t.Context(), l, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = rt.Close(context.Background()) })
+	rt := openOn(t, storage, memlane.NewTransport(nil))
 	task := runlane.NewTask[numbered]("followed", nil)
 	result, err := rt.Trigger(t.Context(), task.With(numbered{}), nil)
 	if err != nil {
@@ -192,11 +184,7 @@ func TestOperatorReads_CanBeHidden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rt, err := core.Open(t.Context(), l, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = rt.Close(context.Background()) }()
+	rt := openQuiet(t, l, core.Options{})
 	result, err := rt.Trigger(t.Context(), runlane.NewTask[numbered]("hidden", nil).With(numbered{}), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -207,6 +195,7 @@ func TestOperatorReads_CanBeHidden(t *testing.T) {
 		"Attempts":  func() error { _, err := runs.Attempts(ctx, result.Run.ID); return err },
 		"CancelAll": func() error { _, err := runs.CancelAll(ctx, &core.BulkOptions{AllRuns: true}); return err },
 		"Prune":     func() error { _, err := runs.Prune(ctx, &core.PruneOptions{OlderThan: 1, DryRun: true}); return err },
+		"Stats":     func() error { _, err := rt.Queues().Stats(ctx, "default"); return err },
 	} {
 		if err := call(); runlane.CodeOf(err) != runlane.ErrCapabilityUnsupported {
 			t.Errorf("%s says %v", name, err)
@@ -217,40 +206,5 @@ func TestOperatorReads_CanBeHidden(t *testing.T) {
 	}
 	if e, err := runs.Explain(ctx, result.Run.ID); err != nil || e.Wait != core.WaitWakeup {
 		t.Errorf("explained as %+v, %v", e, err)
-	}
-}
-
-// incapable promises nothing.
-type incapable struct{ lane.Storage }
-
-func (incapable) Capabilities() lane.StorageCapabilities { return lane.StorageCapabilities{} }
-
-func TestOperatorCalls_NeedTheStoragesAbilities(t *testing.T) {
-	t.Parallel()
-	l, err := lane.New(incapable{memlane.NewStorage(nil)}, memlane.NewTransport(nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rt, err := core.Open(t.Context(), l, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = rt.Close(context.Background()) }()
-	runs, letters, ctx := rt.Runs(), rt.DeadLetters(), t.Context()
-	all := &core.BulkOptions{AllRuns: true}
-	for name, call := range map[string]func() error{
-		"List":        func() error { _, err := runs.List(ctx, nil); return err },
-		"FindActive":  func() error { _, err := runs.FindActive(ctx, "t", "k"); return err },
-		"FindCurrent": func() error { _, err := runs.FindCurrent(ctx, "t", "k"); return err },
-		"Prune":       func() error { _, err := runs.Prune(ctx, &core.PruneOptions{OlderThan: 1}); return err },
-		"RetryAll":    func() error { _, err := runs.RetryAll(ctx, all); return err },
-		"Reset":       func() error { return rt.IdempotencyKeys().Reset(ctx, "t", "k") },
-		"letters":     func() error { _, err := letters.List(ctx, nil); return err },
-		"Requeue":     func() error { return letters.Requeue(ctx, "run_1", nil) },
-		"RequeueAll":  func() error { _, err := letters.RequeueAll(ctx, all); return err },
-	} {
-		if err := call(); runlane.CodeOf(err) != runlane.ErrCapabilityUnsupported {
-			t.Errorf("%s says %v", name, err)
-		}
 	}
 }

@@ -24,10 +24,7 @@ func (functionQueues) InvocationTime(context.Context, runlane.QueueName) (time.D
 func TestExplain_TimeoutBeyondTheQueuesFunctions_IsSaidWithBothNumbers(t *testing.T) {
 	t.Parallel()
 	for timeout, says := range map[time.Duration]bool{0: false, 56 * time.Second: false, 2 * time.Minute: true} {
-		l, err := lane.New(memlane.NewStorage(nil), functionQueues{memlane.NewTransport(nil)}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := newLane(t, memlane.NewStorage(nil), functionQueues{memlane.NewTransport(nil)})
 		task := runlane.NewTask("report", &runlane.TaskOptions[payload]{Timeout: timeout})
 		rt, err := core.Open(t.Context(), l, &core.Options{Handlers: []runlane.Handler{
 			task.Handle(func(context.Context, *runlane.Attempt, payload) error { return nil }),

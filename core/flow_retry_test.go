@@ -3,7 +3,6 @@ package core_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -58,21 +57,6 @@ func newRetryWorld(t *testing.T, handle func(n int) error) *retryWorld {
 		return w.handle(n)
 	}))
 	return w
-}
-
-func openQuiet(t *testing.T, l *lane.Lane, o core.Options, handlers ...runlane.Handler) *core.Runtime {
-	t.Helper()
-	o.Logger, o.Handlers = slog.New(slog.DiscardHandler), handlers
-	rt, err := core.Open(t.Context(), l, &o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := rt.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return rt
 }
 
 // start starts a flow and executes what can be.

@@ -43,7 +43,7 @@ func TestTick_FlowsThatFail_HideNoOthers(t *testing.T) {
 		const limit, many = 3, 10
 		task := runlane.NewTask[int]("task", nil)
 		storage := &tended{memlane.NewStorage(nil), map[runlane.FlowID]bool{}}
-		rt := openQueues(t, storage, memlane.NewTransport(nil))
+		rt := openOn(t, storage, memlane.NewTransport(nil))
 		for i := range many {
 			f := runlane.NewFlow(runlane.FlowID(fmt.Sprintf("flow-%02d", i)))
 			f.Add("n", task.With(i), nil)

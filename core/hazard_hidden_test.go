@@ -57,15 +57,7 @@ func (s endless) ListRunsNeedingCancellationFinalization(ctx context.Context, _ 
 func TestHazard39_TimeIsOverAmongEmptyPages_IsProgressAndMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, err := lane.New(endless{memlane.NewStorage(nil)}, scenarios.NewScriptedTransport(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rt, err := core.Open(t.Context(), l, &core.Options{Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer rt.Close(context.Background())
+		rt := openOn(t, endless{memlane.NewStorage(nil)}, scenarios.NewScriptedTransport())
 		began := time.Now()
 		result, err := rt.Tick(t.Context(), &core.TickOptions{Deadline: began.Add(80 * time.Second)})
 		if err != nil || !result.More || !result.Cancelled.More || result.Cancelled.Passed < 9 {

@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,6 +13,15 @@ import (
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/memlane"
 )
+
+func stored(t *testing.T, storage lane.Storage, id runlane.RunID) *runlane.Run {
+	t.Helper()
+	run, err := storage.GetRun(t.Context(), lane.RunKey{RunID: id})
+	if err != nil {
+		t.Fatalf("run %s is lost: %v", id, err)
+	}
+	return run
+}
 
 // The operator's request comes between the worker's last read and its outcome, which is refused for its sequence. The lease is still
 // the worker's, so its work counts.
@@ -114,20 +122,6 @@ func (m mute) PublishWakeups(ctx context.Context, c *lane.PublishCommand) ([]lan
 		return nil, errDead
 	}
 	return m.Transport.PublishWakeups(ctx, c)
-}
-
-func openOn(t *testing.T, storage lane.Storage, transport lane.Transport) *core.Runtime {
-	t.Helper()
-	l, err := lane.New(storage, transport, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rt, err := core.Open(t.Context(), l, &core.Options{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = rt.Close(context.Background()) })
-	return rt
 }
 
 // A trigger commits, its row claimed from the start by the triggering process, and that process dies before it sends. No relay ever sees that

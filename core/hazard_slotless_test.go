@@ -1,8 +1,6 @@
 package core_test
 
 import (
-	"context"
-	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,15 +42,8 @@ func TestHazard_ExpiredRunWithoutASlot_WaitsForOneAndStarvesNobody(t *testing.T)
 		storage := memlane.NewStorage(nil)
 		full, other := runlane.Queue{Name: "full", Concurrency: 1}, runlane.Queue{Name: "other", Concurrency: 1}
 		openWith := func(queues ...runlane.Queue) *core.Runtime {
-			l, err := lane.New(storage, memlane.NewTransport(nil), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			rt, err := core.Open(t.Context(), l, &core.Options{Logger: slog.New(slog.DiscardHandler), Queues: queues})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = rt.Close(context.Background()) })
+			l := newLane(t, storage, memlane.NewTransport(nil))
+			rt := openQuiet(t, l, core.Options{Queues: queues})
 			return rt
 		}
 		enter := func(rt *core.Runtime, queue runlane.Queue) runlane.RunID {

@@ -21,6 +21,10 @@ import (
 // Timelines in which a runtime like this goes wrong. The number is the timeline's; what they need from a storage is proven by the
 // conformance cases of that number.
 
+type numbered struct {
+	Number int `json:"number"`
+}
+
 // hazard is one process on a storage in memory, with a transport and a clock in the test's hands.
 type hazard struct {
 	*testing.T

@@ -10,7 +10,6 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
-	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/memlane"
 )
@@ -22,10 +21,7 @@ func idleWorker(t *testing.T, options *core.WorkOptions) (storage, transport int
 	t.Helper()
 	every := lanetest.FaultRule{Kind: lanetest.FaultDelay, Rate: 1}
 	stored, sent := lanetest.NewFaultPlan(t, 1, every), lanetest.NewFaultPlan(t, 1, every)
-	l, err := lane.New(lanetest.FaultyStorage(memlane.NewStorage(nil), stored), lanetest.FaultyTransport(memlane.NewTransport(nil), sent), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := newLane(t, lanetest.FaultyStorage(memlane.NewStorage(nil), stored), lanetest.FaultyTransport(memlane.NewTransport(nil), sent))
 	idle := runlane.NewTask("idle", &runlane.TaskOptions[payload]{Queue: runlane.Queue{Name: "idle", Concurrency: 3}})
 	rt, err := core.Open(t.Context(), l, &core.Options{Logger: slog.New(slog.DiscardHandler), Handlers: []runlane.Handler{
 		idle.Handle(func(context.Context, *runlane.Attempt, payload) error { return nil }),

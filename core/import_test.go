@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -60,18 +59,13 @@ func at(t *testing.T, now *time.Time) *mover {
 	clock := func() time.Time { return *now }
 	l := memlane.New()
 	l.Storage = memlane.NewStorage(&memlane.StorageOptions{Now: clock})
-	rt, err := core.Open(t.Context(), l, &core.Options{
-		Logger: slog.New(slog.DiscardHandler),
-		World:  &core.World{Now: clock},
+	rt := openQuiet(t, l, core.Options{
+		World: &core.World{Now: clock},
 		Handlers: []runlane.Handler{
 			moveGood.Handle(func(context.Context, *runlane.Attempt, string) error { return nil }),
 			moveSlow.Handle(func(context.Context, *runlane.Attempt, string) error { return nil }),
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = rt.Close(context.Background()) })
 	return &mover{Runtime: rt, t: t}
 }
 

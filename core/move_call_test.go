@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -35,9 +34,8 @@ func newCallerOf(t *testing.T, call func(context.Context, *runlane.Attempt) erro
 	clock := func() time.Time { return *now }
 	l := memlane.New()
 	l.Storage = memlane.NewStorage(&memlane.StorageOptions{Now: clock})
-	rt, err := core.Open(t.Context(), l, &core.Options{
-		Logger: slog.New(slog.DiscardHandler),
-		World:  &core.World{Now: clock},
+	rt := openQuiet(t, l, core.Options{
+		World: &core.World{Now: clock},
 		Handlers: []runlane.Handler{
 			moveChild.Handle(func(_ context.Context, a *runlane.Attempt, n int) (int, error) {
 				if n == 2 && a.Number == 1 {
@@ -48,10 +46,6 @@ func newCallerOf(t *testing.T, call func(context.Context, *runlane.Attempt) erro
 			moveCaller.Handle(func(ctx context.Context, a *runlane.Attempt, _ string) error { return call(ctx, a) }),
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = rt.Close(context.Background()) })
 	return &mover{Runtime: rt, t: t}, now
 }
 

@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"bytes"
-	"log/slog"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,18 +27,8 @@ func (o oneOrdered) Ordered(queue runlane.QueueName) bool { return queue == o.qu
 func TestImport_QueuesThatWereOrdered_AreNamed(t *testing.T) {
 	t.Parallel()
 	open := func(ordered runlane.QueueName) *core.Runtime {
-		l, err := lane.New(memlane.NewStorage(nil), oneOrdered{memlane.NewTransport(nil), ordered}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rt, err := core.Open(t.Context(), l, &core.Options{
-			Logger: slog.New(slog.DiscardHandler), Queues: []runlane.Queue{{Name: "mail"}, {Name: "orders"}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = rt.Close(t.Context()) })
-		return rt
+		l := newLane(t, memlane.NewStorage(nil), oneOrdered{memlane.NewTransport(nil), ordered})
+		return openQuiet(t, l, core.Options{Queues: []runlane.Queue{{Name: "mail"}, {Name: "orders"}}})
 	}
 	var file bytes.Buffer
 	if _, err := open("mail").Export(t.Context(), &file, nil); err != nil {

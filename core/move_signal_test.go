@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -23,8 +22,7 @@ var (
 // newAsking is a program whose runs wait for two signals, one after the other.
 func newAsking(t *testing.T) *mover {
 	t.Helper()
-	rt, err := core.Open(t.Context(), memlane.New(), &core.Options{
-		Logger: slog.New(slog.DiscardHandler),
+	rt := openQuiet(t, memlane.New(), core.Options{
 		Handlers: []runlane.Handler{moveAsks.Handle(func(ctx context.Context, a *runlane.Attempt, _ string) error {
 			first, err := moveFirst.Wait(ctx, a, nil)
 			if err != nil {
@@ -37,10 +35,6 @@ func newAsking(t *testing.T) *mover {
 			return a.SetOutput(first + " and " + then)
 		})},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = rt.Close(context.Background()) })
 	return &mover{Runtime: rt, t: t}
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"regexp"
 	"strings"
 	"testing"
@@ -43,8 +42,7 @@ var (
 
 func newMover(t *testing.T, l *lane.Lane) *mover {
 	t.Helper()
-	rt, err := core.Open(t.Context(), l, &core.Options{
-		Logger: slog.New(slog.DiscardHandler),
+	rt := openQuiet(t, l, core.Options{
 		Handlers: []runlane.Handler{
 			moveGood.Handle(func(_ context.Context, a *runlane.Attempt, s string) error { return a.SetOutput("done " + s) }),
 			moveBad.Handle(func(context.Context, *runlane.Attempt, string) error { return runlane.Permanent(errors.New("bad")) }),
@@ -61,10 +59,6 @@ func newMover(t *testing.T, l *lane.Lane) *mover {
 		},
 		Schedules: []runlane.Schedule{{ID: "daily", When: runlane.Cron("0 8 * * *"), Call: moveGood.With("daily")}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = rt.Close(context.Background()) })
 	return &mover{Runtime: rt, t: t}
 }
 
@@ -362,17 +356,6 @@ func (b *breaking) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (
 		return nil, fmt.Errorf("broken")
 	}
 	return b.Storage.AppendRunEvents(ctx, c)
-}
-
-func TestImport_AnotherHistory_IsAConflict(t *testing.T) {
-	t.Parallel()
-	from := newMover(t, memlane.New())
-	from.trigger(moveBad.With("x"), &runlane.TriggerOptions{RunID: "same"})
-	to := newMover(t, memlane.New())
-	to.trigger(moveBad.With("y"), &runlane.TriggerOptions{RunID: "same"})
-	if _, err := to.Import(t.Context(), bytes.NewReader(from.export())); !errors.Is(err, runlane.ErrStorageConflict) {
-		t.Error(err)
-	}
 }
 
 // A run that is there goes on, and no attempt begins before it remembers what it did.

@@ -3,7 +3,6 @@ package core_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -30,21 +29,13 @@ func (s *notedStorage) PutProgress(ctx context.Context, key lane.RunKey, token s
 func noted(t *testing.T, handler func(ctx context.Context, a *runlane.Attempt) error) (*core.Runtime, *runlane.Run, []string) {
 	t.Helper()
 	storage := &notedStorage{Storage: memlane.NewStorage(nil)}
-	l, err := lane.New(storage, memlane.NewTransport(nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := newLane(t, storage, memlane.NewTransport(nil))
 	task := runlane.NewTask[struct{}]("noted", nil)
-	rt, err := core.Open(t.Context(), l, &core.Options{
-		Logger: slog.New(slog.DiscardHandler),
+	rt := openQuiet(t, l, core.Options{
 		Handlers: []runlane.Handler{
 			task.Handle(func(ctx context.Context, a *runlane.Attempt, _ struct{}) error { return handler(ctx, a) }),
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = rt.Close(context.Background()) })
 	result, err := rt.RunNow(t.Context(), task.With(struct{}{}), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package core_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -77,24 +76,10 @@ func (silent) Depth(context.Context, runlane.QueueName) (visible, inFlight int, 
 	return 0, 0, &runlane.Error{Code: runlane.ErrTransportUnavailable, Message: "no answer"}
 }
 
-func openQueues(t *testing.T, storage lane.Storage, transport lane.Transport, handlers ...runlane.Handler) *core.Runtime {
-	t.Helper()
-	l, err := lane.New(storage, transport, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rt, err := core.Open(t.Context(), l, &core.Options{Handlers: handlers, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = rt.Close(context.Background()) })
-	return rt
-}
-
 func TestQueueStats_ABusyQueue_IsCountedUpToABound(t *testing.T) {
 	t.Parallel()
 	storage := &listed{Storage: memlane.NewStorage(nil), endless: true}
-	stats, err := openQueues(t, storage, scenarios.NewScriptedTransport()).Queues().Stats(t.Context(), "busy")
+	stats, err := openOn(t, storage, scenarios.NewScriptedTransport()).Queues().Stats(t.Context(), "busy")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +102,7 @@ func (c backlogged) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Pa
 func TestQueueStats_RunsThatHoldSlots_AreCountedBehindAnyNumberThatWait(t *testing.T) {
 	t.Parallel()
 	storage := backlogged{&listed{Storage: memlane.NewStorage(nil), endless: true}}
-	stats, err := openQueues(t, storage, scenarios.NewScriptedTransport()).Queues().Stats(t.Context(), "busy")
+	stats, err := openOn(t, storage, scenarios.NewScriptedTransport()).Queues().Stats(t.Context(), "busy")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +117,7 @@ func TestQueueStats_OfAQuietQueue_AreOnePageAndOneLookAtTheTransport(t *testing.
 	t.Parallel()
 	storage := &listed{Storage: memlane.NewStorage(nil)}
 	task := runlane.NewTask[payload]("quiet", nil)
-	rt := openQueues(t, storage, scenarios.NewScriptedTransport())
+	rt := openOn(t, storage, scenarios.NewScriptedTransport())
 	for range 3 {
 		trigger(t, rt, task.With(payload{}))
 	}
@@ -158,11 +143,11 @@ func TestQueueStats_OfAQuietQueue_AreOnePageAndOneLookAtTheTransport(t *testing.
 func TestQueueStats_WhatTheTransportCannotTell(t *testing.T) {
 	t.Parallel()
 	storage := memlane.NewStorage(nil)
-	stats, err := openQueues(t, storage, plainTransport{memlane.NewTransport(nil)}).Queues().Stats(t.Context(), "default")
+	stats, err := openOn(t, storage, plainTransport{memlane.NewTransport(nil)}).Queues().Stats(t.Context(), "default")
 	if err != nil || stats.Backlog != -1 || stats.InFlight != -1 {
 		t.Errorf("stats are %+v, %v", stats, err)
 	}
-	rt := openQueues(t, memlane.NewStorage(nil), silent{scenarios.NewScriptedTransport()})
+	rt := openOn(t, memlane.NewStorage(nil), silent{scenarios.NewScriptedTransport()})
 	trigger(t, rt, runlane.NewTask[payload]("any", nil).With(payload{}))
 	stats, err = rt.Queues().Stats(t.Context(), "default")
 	if runlane.CodeOf(err) != runlane.ErrTransportUnavailable || stats == nil || stats.Waiting != 1 || stats.Backlog != -1 {
@@ -171,48 +156,9 @@ func TestQueueStats_WhatTheTransportCannotTell(t *testing.T) {
 	bound := scenarios.NewScriptedTransport()
 	bound.Bind("default")
 	bound.SetDepth(5)
-	stats, err = openQueues(t, memlane.NewStorage(nil), bound).Queues().Stats(t.Context(), "elsewhere")
+	stats, err = openOn(t, memlane.NewStorage(nil), bound).Queues().Stats(t.Context(), "elsewhere")
 	if err != nil || stats.Bound || stats.Backlog != -1 {
 		t.Errorf("stats of a queue without a binding are %+v, %v", stats, err)
-	}
-}
-
-func TestQueueStats_HiddenReads_AreRefused(t *testing.T) {
-	t.Parallel()
-	l, err := lane.New(memlane.NewStorage(nil), memlane.NewTransport(nil), &lane.Options{NoOperatorReads: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rt, err := core.Open(t.Context(), l, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := rt.Queues().Stats(t.Context(), "default"); runlane.CodeOf(err) != runlane.ErrCapabilityUnsupported {
-		t.Errorf("error is %v", err)
-	}
-	if err := rt.Close(context.WithoutCancel(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := rt.Queues().Stats(t.Context(), "default"); runlane.CodeOf(err) != runlane.ErrConfigurationInvalid {
-		t.Errorf("a closed runtime returned %v", err)
-	}
-}
-
-// However many finished runs are kept, none of them is looked at.
-func TestQueueStats_FinishedRuns_CostNothing(t *testing.T) {
-	t.Parallel()
-	storage := &listed{Storage: memlane.NewStorage(nil)}
-	task := runlane.NewTask[payload]("ended", nil)
-	rt := openQueues(t, storage, scenarios.NewScriptedTransport(), task.Handle(func(context.Context, *runlane.Attempt, payload) error { return nil }))
-	for range 1_500 { // more than a page looks at
-		if _, err := rt.RunNow(t.Context(), task.With(payload{}), nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	trigger(t, rt, task.With(payload{}))
-	stats, err := rt.Queues().Stats(t.Context(), "default")
-	if err != nil || stats.Waiting != 1 || stats.AtLeast || storage.pages.Load() != 1 {
-		t.Errorf("%d pages, stats %+v, %v", storage.pages.Load(), stats, err)
 	}
 }
 
@@ -225,7 +171,7 @@ func TestQueueStats_SlotsOfEachKey(t *testing.T) {
 	})
 	var rt *core.Runtime
 	var seen *core.QueueStats
-	rt = openQueues(t, memlane.NewStorage(nil), scenarios.NewScriptedTransport(), task.Handle(
+	rt = openOn(t, memlane.NewStorage(nil), scenarios.NewScriptedTransport(), task.Handle(
 		func(ctx context.Context, _ *runlane.Attempt, _ string) (err error) {
 			seen, err = rt.Queues().Stats(ctx, "narrow")
 			return err
@@ -251,7 +197,7 @@ func TestQueueStats_SlotsOfEachKey(t *testing.T) {
 func TestQueueStats_ManyKeys_AreCounted(t *testing.T) {
 	t.Parallel()
 	task := runlane.NewTask("keyed", &runlane.TaskOptions[string]{ConcurrencyKey: strings.Clone})
-	rt := openQueues(t, memlane.NewStorage(nil), scenarios.NewScriptedTransport())
+	rt := openOn(t, memlane.NewStorage(nil), scenarios.NewScriptedTransport())
 	for n := range core.MaxQueueKeys + 7 {
 		trigger(t, rt, task.With(fmt.Sprintf("key %03d", n)))
 	}
@@ -279,11 +225,7 @@ func TestStats_BehindTheBacklogOfAnotherQueue_AreExact(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rt, err := core.Open(t.Context(), l, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = rt.Close(context.Background()) })
+	rt := openQuiet(t, l, core.Options{})
 	for name, want := range map[runlane.QueueName]int{"light": 3, "empty": 0, "heavy": 19_997} {
 		if stats, err := rt.Queues().Stats(t.Context(), name); err != nil || stats.Waiting != want || stats.AtLeast {
 			t.Errorf("%s: %+v, %v", name, stats, err)

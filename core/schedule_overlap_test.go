@@ -15,13 +15,9 @@ import (
 func TestTriggerNow_MoreActiveRunsThanFit_NotesTheLatest(t *testing.T) {
 	t.Parallel()
 	task := runlane.NewTask[payload]("scheduled", nil)
-	rt, err := core.Open(t.Context(), memlane.New(), &core.Options{Schedules: []runlane.Schedule{{
+	rt := openQuiet(t, memlane.New(), core.Options{Schedules: []runlane.Schedule{{
 		ID: "hourly", When: runlane.Every(time.Hour), Call: task.With(payload{}), Overlap: runlane.OverlapReplace,
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = rt.Close(t.Context()) }()
 	var want []runlane.RunID
 	trigger := func(n int) {
 		for range n {
@@ -59,13 +55,9 @@ func TestTriggerNow_MoreActiveRunsThanFit_NotesTheLatest(t *testing.T) {
 func TestTriggerNow_ManyAtOnce_AllAreNoted(t *testing.T) {
 	t.Parallel()
 	task := runlane.NewTask[payload]("scheduled", nil)
-	rt, err := core.Open(t.Context(), memlane.New(), &core.Options{Schedules: []runlane.Schedule{{
+	rt := openQuiet(t, memlane.New(), core.Options{Schedules: []runlane.Schedule{{
 		ID: "hourly", When: runlane.Every(time.Hour), Call: task.With(payload{}), Overlap: runlane.OverlapForbid,
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = rt.Close(t.Context()) }()
 	const callers = 8
 	ids, failed := make([]runlane.RunID, callers), make(chan error, callers)
 	for i := range callers {

@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
@@ -9,7 +8,6 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/internal/doctor"
-	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
 )
 
@@ -110,17 +108,10 @@ func TestSchedule_Changed_FiresNothingFromBeforeItWasDeployed(t *testing.T) {
 			storage := memlane.NewStorage(&memlane.StorageOptions{Now: clock})
 			task := runlane.NewTask[int]("scheduled", nil)
 			open := func(when runlane.When, n int) *core.Runtime {
-				l, err := lane.New(storage, memlane.NewTransport(nil), nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				rt, err := core.Open(t.Context(), l, &core.Options{World: &core.World{Now: clock}, Schedules: []runlane.Schedule{{
+				l := newLane(t, storage, memlane.NewTransport(nil))
+				rt := openQuiet(t, l, core.Options{World: &core.World{Now: clock}, Schedules: []runlane.Schedule{{
 					ID: "s", When: when, Call: task.With(n),
 				}}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = rt.Close(context.Background()) })
 				return rt
 			}
 			tick := func(rt *core.Runtime) {

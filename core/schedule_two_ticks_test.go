@@ -60,17 +60,10 @@ func newTwoTickers(t *testing.T, every time.Duration, overlap runlane.Overlap) *
 	w.storage = &stalledStorage{Storage: storage}
 	task := runlane.NewTask[payload]("scheduled", nil)
 	for i, s := range []lane.Storage{w.storage, storage} {
-		l, err := lane.New(s, memlane.NewTransport(nil), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.runtimes[i], err = core.Open(t.Context(), l, &core.Options{World: &core.World{Now: now}, Schedules: []runlane.Schedule{{
+		l := newLane(t, s, memlane.NewTransport(nil))
+		w.runtimes[i] = openQuiet(t, l, core.Options{World: &core.World{Now: now}, Schedules: []runlane.Schedule{{
 			ID: "s", When: runlane.Every(every), Call: task.With(payload{}), Overlap: overlap,
 		}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = w.runtimes[i].Close(context.Background()) })
 	}
 	w.tick(0)
 	return w

@@ -57,13 +57,8 @@ func openSchedules(t *testing.T, storage lane.Storage, when map[runlane.Schedule
 	for id, times := range when {
 		options.Schedules = append(options.Schedules, runlane.Schedule{ID: id, When: times, Call: task.With(payload{})})
 	}
-	l, err := lane.New(storage, memlane.NewTransport(nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if w.rt, err = core.Open(t.Context(), l, &options); err != nil {
-		t.Fatal(err)
-	}
+	l := newLane(t, storage, memlane.NewTransport(nil))
+	w.rt = openQuiet(t, l, options)
 	return w
 }
 

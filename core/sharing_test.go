@@ -3,7 +3,6 @@ package core_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -50,35 +49,7 @@ func (s oneBinding) Receive(
 	return s.Transport.Receive(ctx, []runlane.QueueName{runlane.DefaultQueue.Name}, concurrency, named)
 }
 
-func openSharing(
-	t *testing.T, storage lane.Storage, transport lane.Transport, handlers ...runlane.Handler,
-) *core.Runtime {
-	t.Helper()
-	return openKnowing(t, storage, transport, nil, handlers...)
-}
-
 func noop(context.Context, *runlane.Attempt, payload) error { return nil }
-
-// openKnowing opens a runtime that knows queues beside those of its handlers.
-func openKnowing(
-	t *testing.T, storage lane.Storage, transport lane.Transport, queues []runlane.Queue, handlers ...runlane.Handler,
-) *core.Runtime {
-	t.Helper()
-	l, err := lane.New(storage, transport, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rt, err := core.Open(t.Context(), l, &core.Options{
-		Handlers: handlers,
-		Queues:   queues,
-		Logger:   slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = rt.Close(context.Background()) })
-	return rt
-}
 
 // A queue without a binding of its name is bound where the transport carries it.
 func TestSharing_AQueueWithoutItsOwnBinding_IsBound(t *testing.T) {
@@ -86,7 +57,7 @@ func TestSharing_AQueueWithoutItsOwnBinding_IsBound(t *testing.T) {
 	task := runlane.NewTask[payload]("report", &runlane.TaskOptions[payload]{
 		Queue: runlane.Queue{Name: "reports", Concurrency: 2},
 	})
-	rt := openSharing(t, memlane.NewStorage(nil), newOneBinding(), task.Handle(noop))
+	rt := openOn(t, memlane.NewStorage(nil), newOneBinding(), task.Handle(noop))
 	trigger(t, rt, task.With(payload{}))
 	var bound []core.QueueState
 	for _, state := range rt.Queues().List() {
@@ -120,7 +91,7 @@ func TestSharing_WorkerTakesWhatItKnows(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var executed atomic.Int32
 				task := runlane.NewTask[payload]("report", nil) // of the default queue
-				rt := openKnowing(t, memlane.NewStorage(nil), newOneBinding(), tc.known,
+				rt := openQuiet(t, newLane(t, memlane.NewStorage(nil), newOneBinding()), core.Options{Queues: tc.known},
 					task.Handle(func(context.Context, *runlane.Attempt, payload) error {
 						executed.Add(1)
 						return nil
@@ -192,8 +163,8 @@ func TestHazard57_DeploymentBeforeABoundedQueue_DoesNotGetRoundItsLimit(t *testi
 					Retry: retry, Queue: runlane.Queue{Name: "reports", Concurrency: 1},
 				})
 				storage, transport := memlane.NewStorage(nil), delaying{newOneBinding()}
-				newer := openSharing(t, storage, transport, after.Handle(execute))
-				older := openSharing(t, storage, transport, before.Handle(execute))
+				newer := openOn(t, storage, transport, after.Handle(execute))
+				older := openOn(t, storage, transport, before.Handle(execute))
 				time.Sleep(time.Second)
 				const runs = 6
 				for range runs {
@@ -260,8 +231,8 @@ func TestHazard57_BindingWithTheNameOfTheUnknownQueue_IsSharedAllTheSame(t *test
 	after := runlane.NewTask[payload]("report", &runlane.TaskOptions[payload]{
 		Queue: runlane.Queue{Name: "alpha", Concurrency: 1},
 	})
-	newer := openSharing(t, storage, transport, after.Handle(noop))
-	older := openSharing(t, storage, transport, before.Handle(noop))
+	newer := openOn(t, storage, transport, after.Handle(noop))
+	older := openOn(t, storage, transport, before.Handle(noop))
 	run := trigger(t, newer, after.With(payload{}))
 	wakeup := lane.Wakeup{
 		RunKey:      lane.RunKey{Environment: run.Environment, RunID: run.ID},
@@ -282,7 +253,7 @@ func TestSharing_AQueueThatNothingCarries_IsRefused(t *testing.T) {
 	t.Parallel()
 	transport := memlane.NewTransport(&memlane.TransportOptions{Queues: []runlane.QueueName{"emails"}})
 	task := runlane.NewTask[payload]("report", nil)
-	rt := openSharing(t, memlane.NewStorage(nil), transport)
+	rt := openOn(t, memlane.NewStorage(nil), transport)
 	if _, err := rt.Trigger(t.Context(), task.With(payload{}), nil); !errors.Is(err, runlane.ErrConfigurationInvalid) {
 		t.Errorf("error is %v", err)
 	}
@@ -295,11 +266,11 @@ func TestQueuesInUse_HasTheQueuesOfStoredTasks(t *testing.T) {
 	task := runlane.NewTask[payload]("report", &runlane.TaskOptions[payload]{
 		Queue: runlane.Queue{Name: "reports", Concurrency: 2},
 	})
-	theirs := openSharing(t, storage, newOneBinding(), task.Handle(noop))
+	theirs := openOn(t, storage, newOneBinding(), task.Handle(noop))
 	if _, err := theirs.Tick(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	ours := openSharing(t, storage, newOneBinding())
+	ours := openOn(t, storage, newOneBinding())
 	states, err := ours.Queues().InUse(t.Context())
 	if err != nil || len(states) != 2 {
 		t.Fatal(states, err)

@@ -42,10 +42,7 @@ func TestWaitAny_SignalsThatComeWhileItLooks_TheFirstCounts(t *testing.T) {
 	approve, reject := runlane.NewSignal[int]("approve"), runlane.NewSignal[int]("reject")
 	task, heard := runlane.NewTask[int]("t", nil), ""
 	storage := &interrupted{Storage: memlane.NewStorage(nil)}
-	l, err := lane.New(storage, memlane.NewTransport(nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := newLane(t, storage, memlane.NewTransport(nil))
 	rt := openQuiet(t, l, core.Options{}, task.Handle(func(ctx context.Context, a *runlane.Attempt, _ int) error {
 		var yes, no *int
 		err := runlane.WaitAny(ctx, a, nil, approve.Into(&yes), reject.Into(&no))

@@ -3,7 +3,6 @@ package core_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -18,9 +17,8 @@ func TestSteps_OfAWorkerWhoseClockIsBehind_ComeAfterThoseBefore(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	task := runlane.NewTask[int]("ordered", nil)
-	rt, err := core.Open(t.Context(), memlane.New(), &core.Options{
-		Logger: slog.New(slog.DiscardHandler),
-		World:  &core.World{Now: func() time.Time { return now }},
+	rt := openQuiet(t, memlane.New(), core.Options{
+		World: &core.World{Now: func() time.Time { return now }},
 		Handlers: []runlane.Handler{task.Handle(func(ctx context.Context, a *runlane.Attempt, _ int) error {
 			if a.Number > 1 {
 				return a.Do(ctx, "a second", func(context.Context) error { return nil })
@@ -30,10 +28,6 @@ func TestSteps_OfAWorkerWhoseClockIsBehind_ComeAfterThoseBefore(t *testing.T) {
 			return errors.Join(a.Do(ctx, "first", func(context.Context) error { return nil }), runlane.Release(time.Second, "again"))
 		})},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = rt.Close(context.Background()) })
 	result, err := rt.Trigger(t.Context(), task.With(1), nil)
 	if err != nil {
 		t.Fatal(err)

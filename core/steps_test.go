@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,16 +20,11 @@ func executeOnce(
 ) (*core.Runtime, *runlane.Run) {
 	t.Helper()
 	task := runlane.NewTask[struct{}]("steps", nil)
-	rt, err := core.Open(t.Context(), l, &core.Options{
-		Logger: slog.New(slog.DiscardHandler),
+	rt := openQuiet(t, l, core.Options{
 		Handlers: []runlane.Handler{task.Handle(func(ctx context.Context, a *runlane.Attempt, _ struct{}) error {
 			return f(ctx, a)
 		})},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = rt.Close(context.Background()) })
 	result, err := rt.RunNow(t.Context(), task.With(struct{}{}), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,12 +24,7 @@ func computed(format string, args ...any) runlane.RunID {
 
 func openStranger(t *testing.T, l *lane.Lane, handlers ...runlane.Handler) *mover {
 	t.Helper()
-	rt, err := core.Open(t.Context(), l, &core.Options{Logger: slog.New(slog.DiscardHandler), Handlers: handlers})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = rt.Close(context.Background()) })
-	return &mover{Runtime: rt, t: t}
+	return &mover{Runtime: openQuiet(t, l, core.Options{}, handlers...), t: t}
 }
 
 // childless loses each child that is to be made.

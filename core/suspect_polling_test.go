@@ -55,16 +55,8 @@ func (p *polling) logging(t *testing.T, logger *slog.Logger) *core.Runtime {
 		}
 	})
 	transport := memlane.NewTransport(nil)
-	l, err := lane.New(p.storage, onlySends{transport}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rt, err := core.Open(t.Context(), l, &core.Options{Logger: logger, Handlers: []runlane.Handler{handler}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = rt.Close(context.Background()) })
-	return rt
+	l := newLane(t, p.storage, onlySends{transport})
+	return openQuiet(t, l, core.Options{Logger: logger, Handlers: []runlane.Handler{handler}})
 }
 
 // abandon makes runs whose worker died with all of them, two minutes ago.

@@ -3,7 +3,6 @@ package core_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -54,15 +53,7 @@ func TestHazard51_LongLivedWorker_ExecutesOneSuspectAtATime(t *testing.T) {
 					return nil
 				})
 				storage := memlane.NewStorage(nil)
-				l, err := lane.New(storage, memlane.NewTransport(nil), nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				rt, err := core.Open(t.Context(), l, &core.Options{Logger: slog.New(slog.DiscardHandler), Handlers: []runlane.Handler{handler}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer rt.Close(context.Background())
+				rt := openOn(t, storage, memlane.NewTransport(nil), handler)
 				var ids []runlane.RunID
 				for range suspects {
 					run := trigger(t, rt, work.With(numbered{}))
@@ -123,15 +114,7 @@ func TestHazard51_OrdinaryRuns_AreToldFromSuspectsWithoutAnotherRead(t *testing.
 			return nil
 		})
 		storage := &countedHistory{Storage: memlane.NewStorage(nil)}
-		l, err := lane.New(storage, memlane.NewTransport(nil), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rt, err := core.Open(t.Context(), l, &core.Options{Logger: slog.New(slog.DiscardHandler), Handlers: []runlane.Handler{handler}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer rt.Close(context.Background())
+		rt := openOn(t, storage, memlane.NewTransport(nil), handler)
 		run := trigger(t, rt, task.With(numbered{}))
 		deliver := func(suspect bool, reads int) {
 			t.Helper()
@@ -149,7 +132,7 @@ func TestHazard51_OrdinaryRuns_AreToldFromSuspectsWithoutAnotherRead(t *testing.
 		dieWith(t, storage.Storage, run.ID, runlane.DefaultQueue, time.Minute)
 		time.Sleep(2 * time.Minute)
 		deliver(true, 1) // one outcome and one abandoned attempt, in this order
-		_, err = rt.ExecuteDelivery(t.Context(), lane.Wakeup{RunKey: lane.RunKey{RunID: run.ID}, Queue: run.Queue}, nil)
+		_, err := rt.ExecuteDelivery(t.Context(), lane.Wakeup{RunKey: lane.RunKey{RunID: run.ID}, Queue: run.Queue}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

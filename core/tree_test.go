@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"strings"
 	"testing"
@@ -29,19 +28,6 @@ func growing(ctx context.Context, a *runlane.Attempt, n int) (int, error) {
 	}
 	_, err := runlane.CallAll(ctx, a, treeNode, payloads, nil)
 	return n, err
-}
-
-func openTree(t *testing.T, handler runlane.Handler) *core.Runtime {
-	t.Helper()
-	rt, err := core.Open(t.Context(), memlane.New(), &core.Options{
-		Logger:   slog.New(slog.DiscardHandler),
-		Handlers: []runlane.Handler{handler},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = rt.Close(context.Background()) })
-	return rt
 }
 
 // drained executes one after the other.
@@ -74,7 +60,7 @@ func treeText(tree *core.RunTree) string {
 
 func TestTree_ShowsWhatWasCalledByWhatWasCalled(t *testing.T) {
 	t.Parallel()
-	rt := openTree(t, treeNode.Handle(growing))
+	rt := openQuiet(t, memlane.New(), core.Options{}, treeNode.Handle(growing))
 	drained(t, rt, treeNode.With(23), "run_root")
 	for each, want := range map[int]string{
 		0: "s(3/3 s(2/2 f f) s(2/2 f f) s(2/2 f f))",
@@ -101,7 +87,7 @@ func TestTree_ShowsWhatWasCalledByWhatWasCalled(t *testing.T) {
 // Whatever the numbers, a tree has at most MaxTreeShown runs, those near the root first, and counts all that it reads.
 func TestTree_OfThousands_IsBounded(t *testing.T) {
 	t.Parallel()
-	rt := openTree(t, treeNode.Handle(func(ctx context.Context, a *runlane.Attempt, n int) (int, error) {
+	rt := openQuiet(t, memlane.New(), core.Options{}, treeNode.Handle(func(ctx context.Context, a *runlane.Attempt, n int) (int, error) {
 		if n == 0 {
 			return 0, nil
 		}
@@ -130,7 +116,7 @@ func TestTree_ThatIsCut_ShowsFailedAndOpenRunsFirst(t *testing.T) {
 	for i := range payloads {
 		payloads[i] = i + 1
 	}
-	rt := openTree(t, treeNode.Handle(func(ctx context.Context, a *runlane.Attempt, n int) (int, error) {
+	rt := openQuiet(t, memlane.New(), core.Options{}, treeNode.Handle(func(ctx context.Context, a *runlane.Attempt, n int) (int, error) {
 		switch n {
 		case 0:
 			_, err := runlane.CallAll(ctx, a, treeNode, payloads, nil)
@@ -163,7 +149,7 @@ func TestTree_ThatIsCut_ShowsFailedAndOpenRunsFirst(t *testing.T) {
 // A call beyond what is to be read shows its first runs, and says nothing of the others.
 func TestTree_BeyondWhatItReads_ShowsTheFirst(t *testing.T) {
 	t.Parallel()
-	rt := openTree(t, treeNode.Handle(growing))
+	rt := openQuiet(t, memlane.New(), core.Options{}, treeNode.Handle(growing))
 	drained(t, rt, treeNode.With(28), "run_root") // 8 runs, each of which calls 2
 	tree, err := rt.Runs().Tree(t.Context(), "run_root", &core.TreeOptions{Each: 3, Read: 5})
 	if err != nil {
@@ -180,7 +166,7 @@ func TestTree_BeyondWhatItReads_ShowsTheFirst(t *testing.T) {
 
 func TestTree_Refuses(t *testing.T) {
 	t.Parallel()
-	rt := openTree(t, treeNode.Handle(growing))
+	rt := openQuiet(t, memlane.New(), core.Options{}, treeNode.Handle(growing))
 	if _, err := rt.Runs().Tree(t.Context(), "run_none", nil); !errors.Is(err, runlane.ErrRunNotFound) {
 		t.Errorf("unknown: %v", err)
 	}

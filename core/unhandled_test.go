@@ -36,17 +36,14 @@ func TestWork_TasksWithoutAHandlerHere_AreNamedAtTheStart(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				storage, transport := memlane.NewStorage(nil), c.transport()
 				report := runlane.NewTask[payload]("report", &runlane.TaskOptions[payload]{Queue: runlane.Queue{Name: "reports"}})
-				other := openSharing(t, storage, transport, report.Handle(noop))
+				other := openOn(t, storage, transport, report.Handle(noop))
 				if _, err := other.Tick(t.Context(), nil); err != nil { // stores its tasks
 					t.Fatal(err)
 				}
 				if c.gone {
 					time.Sleep(72 * time.Hour)
 				}
-				l, err := lane.New(storage, transport, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				l := newLane(t, storage, transport)
 				var text bytes.Buffer
 				mail := runlane.NewTask[payload]("mail", &runlane.TaskOptions[payload]{Queue: runlane.Queue{Name: "mail"}})
 				here, err := core.Open(t.Context(), l, &core.Options{

@@ -20,14 +20,7 @@ import (
 // sharing opens a runtime with one task beside others on a storage and a transport, and works with it until the test ends.
 func sharing(t *testing.T, storage lane.Storage, transport lane.Transport, logger *slog.Logger, handler runlane.Handler) *core.Runtime {
 	t.Helper()
-	l, err := lane.New(storage, transport, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rt, err := core.Open(t.Context(), l, &core.Options{Logger: logger, Handlers: []runlane.Handler{handler}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rt := openQuiet(t, newLane(t, storage, transport), core.Options{Logger: logger}, handler)
 	ctx, stop := context.WithCancel(t.Context())
 	var working sync.WaitGroup
 	working.Go(func() {
@@ -38,9 +31,6 @@ func sharing(t *testing.T, storage lane.Storage, transport lane.Transport, logge
 	t.Cleanup(func() {
 		stop()
 		working.Wait()
-		if err := rt.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
 	})
 	return rt
 }

@@ -14,23 +14,47 @@ import (
 	"github.com/runlane/runlane-go/memlane"
 )
 
-// open opens a quiet runtime on a fresh embedded lane whose storage change may wrap.
+// openQuiet opens a runtime without a log, unless the options have one. It closes at the end of the test.
+func openQuiet(t *testing.T, l *lane.Lane, o core.Options, handlers ...runlane.Handler) *core.Runtime {
+	t.Helper()
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Handlers = append(o.Handlers, handlers...)
+	rt, err := core.Open(t.Context(), l, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := rt.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return rt
+}
+
+func newLane(t testing.TB, storage lane.Storage, transport lane.Transport) *lane.Lane {
+	t.Helper()
+	l, err := lane.New(storage, transport, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func openOn(t *testing.T, storage lane.Storage, transport lane.Transport, handlers ...runlane.Handler) *core.Runtime {
+	t.Helper()
+	return openQuiet(t, newLane(t, storage, transport), core.Options{}, handlers...)
+}
+
+// open opens a runtime on a fresh embedded lane whose storage change may wrap.
 func open(t *testing.T, change func(lane.Storage) lane.Storage, handlers ...runlane.Handler) *core.Runtime {
 	t.Helper()
 	storage := lane.Storage(memlane.NewStorage(nil))
 	if change != nil {
 		storage = change(storage)
 	}
-	l, err := lane.New(storage, memlane.NewTransport(nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rt, err := core.Open(t.Context(), l, &core.Options{Handlers: handlers, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = rt.Close(context.Background()) })
-	return rt
+	return openOn(t, storage, memlane.NewTransport(nil), handlers...)
 }
 
 func trigger(t *testing.T, rt *core.Runtime, call runlane.Call) *runlane.Run {
@@ -345,42 +369,6 @@ func TestClose_WhenItsContextEnds_CutsTheGraceOfWorkersShort(t *testing.T) {
 			t.Errorf("it took %s", took)
 		}
 		<-released
-	})
-}
-
-func TestExecuteDelivery_ARequestedCancellationMayBeRefused(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var rt *core.Runtime
-		storage := memlane.NewStorage(nil)
-		task := runlane.NewTask[payload]("refuses", nil)
-		same := func(lane.Storage) lane.Storage { return storage }
-		rt = open(t, same, task.Handle(func(ctx context.Context, a *runlane.Attempt, _ payload) error {
-			run, err := rt.Runs().Get(ctx, a.Run.ID)
-			if err != nil {
-				return err
-			}
-			events := []runlane.Event{{
-				RunID: run.ID, Environment: run.Environment, OccurredAt: time.Now(), Actor: runlane.OperatorActor,
-				Body: &runlane.RunCancellationRequested{},
-			}}
-			projected, err := core.ProjectRunEvents(run, run.EventSequence, events...)
-			if err != nil {
-				return err
-			}
-			if _, err := storage.AppendRunEvents(ctx, &lane.AppendCommand{Transition: lane.Transition{
-				ExpectedSequence: run.EventSequence, Events: events, Projected: projected,
-			}}); err != nil {
-				return err
-			}
-			<-ctx.Done()
-			return rest(context.WithoutCancel(ctx), time.Hour) // nearly done, and it is worth finishing
-		}))
-		run := trigger(t, rt, task.With(payload{}))
-		result, err := rt.ExecuteDelivery(t.Context(), lane.Wakeup{RunKey: lane.RunKey{RunID: run.ID}}, nil)
-		if err != nil || result.Run.Status != runlane.StatusSucceeded {
-			t.Fatalf("result is %+v, %v", result, err)
-		}
 	})
 }
 

@@ -76,15 +76,3 @@ func TestULIDs_StepOverflowsIntoTheHighBytes(t *testing.T) {
 		t.Fatal("a step beyond the last id is no id")
 	}
 }
-
-func TestWorkerID_IsAValidID(t *testing.T) {
-	t.Parallel()
-	world := (*World)(nil).withDefaults()
-	id := newWorkerID(world.NewID)
-	if err := runlane.RunID(id).Validate(); err != nil {
-		t.Fatal(err)
-	}
-	if id == newWorkerID(world.NewID) {
-		t.Fatal("two workers share an id")
-	}
-}
