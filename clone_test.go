@@ -93,10 +93,13 @@ func scribble(v reflect.Value) (changed int) {
 			v.Index(i).SetUint(^v.Index(i).Uint() & 0xff)
 			changed++
 		}
-	case reflect.Pointer, reflect.Interface:
+	case reflect.Pointer:
 		if !v.IsNil() {
 			changed += scribble(v.Elem())
+			v.Elem().SetZero()
 		}
+	case reflect.Interface:
+		changed += scribble(v.Elem())
 	case reflect.Struct:
 		if v.Type() == reflect.TypeFor[time.Time]() {
 			return 0
@@ -172,7 +175,6 @@ func TestClone_OfEveryEventSharesNothing(t *testing.T) {
 			if changed := scribble(reflect.ValueOf(&clone).Elem()); changed < 4 {
 				t.Fatalf("only %d places were scribbled on", changed)
 			}
-			reflect.ValueOf(clone.Body).Elem().SetZero()
 			if diff := cmp.Diff(want, record); diff != "" {
 				t.Errorf("the clone shares with its original: %s", diff)
 			}
@@ -184,15 +186,5 @@ func TestClone_OfEveryEventSharesNothing(t *testing.T) {
 	carrier := map[string]string{}
 	if clone := (runlane.Event{TraceCarrier: carrier}).Clone(); clone.TraceCarrier == nil || clone.Meta != nil {
 		t.Errorf("empty and absent are not the same: %+v", clone)
-	}
-}
-
-func TestClone_OfAFailureSharesNothing(t *testing.T) {
-	t.Parallel()
-	failure := filled[runlane.Failure](t)
-	clone := failure.Clone()
-	scribble(reflect.ValueOf(&clone).Elem())
-	if diff := cmp.Diff(filled[runlane.Failure](t), failure); diff != "" {
-		t.Errorf("the clone shares with its original: %s", diff)
 	}
 }

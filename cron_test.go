@@ -214,35 +214,3 @@ func TestCron_AtTheEdgesOfTime(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkWhen_Next(b *testing.B) {
-	berlin := func(expression string) runlane.When { return runlane.Cron(expression).In("Europe/Berlin") }
-	for _, c := range []struct {
-		name string
-		when runlane.When
-		from string
-	}{
-		{"every minute", runlane.Every(time.Minute), "2026-03-01T12:00:00Z"},
-		{"hourly UTC", runlane.Cron("@hourly"), "2026-03-01T12:00:00Z"},
-		{"nightly", berlin("30 2 * * *"), "2026-03-01T12:00:00Z"},
-		{"nightly in a gap", berlin("30 2 * * *"), "2026-03-28T12:00:00Z"},
-		{"minutes of an hour in an overlap", berlin("* 2 * * *"), "2026-10-25T01:00:00Z"},
-		{"last Friday", berlin("0 9 * * 5L"), "2026-03-28T12:00:00Z"},
-		{"February 29", berlin("0 0 29 2 *"), "2096-03-01T12:00:00Z"},
-		{"February 29 on a Monday, 40 years away", berlin("0 0 * 2 MON#5"), "2072-03-01T12:00:00Z"},
-		{"February 29 on a Monday, any hour, 40 years away", berlin("0 * * 2 MON#5"), "2072-03-01T12:00:00Z"},
-	} {
-		from, err := time.Parse(time.RFC3339, c.from)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Run(c.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, ok := c.when.Next(from); !ok {
-					b.Fatal("no fire")
-				}
-			}
-		})
-	}
-}

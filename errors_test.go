@@ -1,7 +1,6 @@
 package runlane_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -108,20 +107,6 @@ func TestHandlerErrors_KeepWhatTheyWrap(t *testing.T) {
 	both := runlane.RetryAfter(time.Second, runlane.Permanent(io.EOF))
 	if _, ok := errors.AsType[*runlane.PermanentError](both); !ok {
 		t.Error("a permanent error is hidden by RetryAfter")
-	}
-}
-
-func TestContextCauses_AreToldApart(t *testing.T) {
-	t.Parallel()
-	causes := []error{runlane.ErrCancelRequested, runlane.ErrShutdown, runlane.ErrLeaseLost, runlane.ErrTimeout}
-	for i, cause := range causes {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(cause)
-		for j, other := range causes {
-			if errors.Is(context.Cause(ctx), other) != (i == j) {
-				t.Errorf("%v and %v", cause, other)
-			}
-		}
 	}
 }
 

@@ -89,21 +89,6 @@ func TestRun_Abandoned_CountsAttemptsWithoutAnOutcome(t *testing.T) {
 	}
 }
 
-func TestLease_IsOverAtItsVeryMillisecond(t *testing.T) {
-	t.Parallel()
-	lease := runlane.Lease{Token: "t", WorkerID: "w", ExpiresAt: noon}
-	for at, want := range map[time.Time]bool{
-		noon.Add(-time.Millisecond): false, noon.Add(-time.Nanosecond): false, noon: true, noon.Add(time.Hour): true,
-	} {
-		if got := lease.Expired(at); got != want {
-			t.Errorf("%v: got %t", at, got)
-		}
-	}
-	if !(runlane.Lease{}).Expired(noon) {
-		t.Error("a zero lease is not over")
-	}
-}
-
 func TestRun_SummaryHasNoPayloadAndNoDetail(t *testing.T) {
 	t.Parallel()
 	run := filled[runlane.Run](t)
@@ -125,20 +110,6 @@ func TestRun_SummaryHasNoPayloadAndNoDetail(t *testing.T) {
 	for field := range all {
 		if _, ok := got[field]; !ok {
 			t.Errorf("%s is never set", field)
-		}
-	}
-}
-
-func TestFailure_IsZeroOnlyWhenNothingIsSet(t *testing.T) {
-	t.Parallel()
-	for _, f := range []runlane.Failure{{}, {Meta: map[string]string{}}} {
-		if !f.IsZero() {
-			t.Errorf("%+v is not zero", f)
-		}
-	}
-	for _, f := range []runlane.Failure{{Code: "c"}, {Message: "m"}, {Meta: map[string]string{"k": "v"}}} {
-		if f.IsZero() {
-			t.Errorf("%+v is zero", f)
 		}
 	}
 }

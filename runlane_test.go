@@ -88,15 +88,6 @@ func TestValidateKey_NeverRepeatsTheKey(t *testing.T) {
 	}
 }
 
-func TestEnvironment_NamesItsDefault(t *testing.T) {
-	t.Parallel()
-	for environment, want := range map[runlane.Environment]string{"": "default", "default": "default", "production": "production"} {
-		if got := environment.Name(); got != want {
-			t.Errorf("%q: got %q, want %q", environment, got, want)
-		}
-	}
-}
-
 func TestUTCMillis(t *testing.T) {
 	t.Parallel()
 	zone := time.FixedZone("far", -5*60*60)
