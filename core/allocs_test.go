@@ -22,11 +22,8 @@ func TestAllocations_OfARunThatWaitsForNothing_AreExact(t *testing.T) { // alloc
 		})},
 	})
 	got := testing.AllocsPerRun(2000, func() {
-		made, err := rt.Trigger(t.Context(), task.With(struct{}{}), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		wakeup := lane.Wakeup{RunKey: lane.RunKey{Environment: rt.Environment(), RunID: made.Run.ID}, Queue: made.Run.Queue}
+		made := trigger(t, rt, task.With(struct{}{}))
+		wakeup := lane.Wakeup{RunKey: lane.RunKey{Environment: rt.Environment(), RunID: made.ID}, Queue: made.Queue}
 		result, err := rt.ExecuteDelivery(t.Context(), wakeup, nil)
 		if err != nil || result.Run.Status != runlane.StatusSucceeded {
 			t.Fatal(result, err)

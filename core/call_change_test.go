@@ -35,9 +35,7 @@ func TestCalls_ACodecIsGivenMeanwhile(t *testing.T) {
 		return f
 	}
 	before := &retryWorld{Runtime: openQuiet(t, l, core.Options{}, calls)}
-	if _, err := before.Trigger(t.Context(), parent.With(1), &runlane.TriggerOptions{RunID: "run_p"}); err != nil {
-		t.Fatal(err)
-	}
+	triggerWith(t, before, parent.With(1), &runlane.TriggerOptions{RunID: "run_p"})
 	before.start(t, flow())
 	after := &retryWorld{Runtime: openQuiet(t, l, core.Options{Codec: codec}, calls,
 		child.Handle(func(context.Context, *runlane.Attempt, int) (int, error) { return 1, nil }))}
@@ -61,9 +59,7 @@ func TestCalls_OfATaskWithASingletonKey_AreRefused(t *testing.T) {
 			_, err := child.Call(ctx, a, 7, nil)
 			return err
 		}))}
-	if _, err := w.Trigger(t.Context(), parent.With(1), &runlane.TriggerOptions{RunID: "run_p"}); err != nil {
-		t.Fatal(err)
-	}
+	triggerWith(t, w, parent.With(1), &runlane.TriggerOptions{RunID: "run_p"})
 	w.drain(t)
 	run, err := w.Runs().Get(t.Context(), "run_p")
 	if err != nil || run.Failure.Code != runlane.ErrValidationFailed || !strings.Contains(run.Failure.Message, "singleton key") {
@@ -86,9 +82,7 @@ func TestBegan_OfARunThatWaits(t *testing.T) {
 			_, err := child.Call(ctx, a, 1, nil)
 			return err
 		}))}
-	if _, err := old.Trigger(t.Context(), before.With(1), &runlane.TriggerOptions{RunID: "run_a"}); err != nil {
-		t.Fatal(err)
-	}
+	triggerWith(t, old, before.With(1), &runlane.TriggerOptions{RunID: "run_a"})
 	old.drain(t)
 	began := -1
 	now := &retryWorld{Runtime: openQuiet(t, l, core.Options{},
@@ -116,9 +110,7 @@ func TestCallAll_OnePayloadIsTooLarge_MakesNothing(t *testing.T) {
 			_, refused = runlane.CallAll(ctx, a, child, payloads, nil)
 			return nil
 		}))}
-	if _, err := w.Trigger(t.Context(), parent.With(1), &runlane.TriggerOptions{RunID: "run_p"}); err != nil {
-		t.Fatal(err)
-	}
+	triggerWith(t, w, parent.With(1), &runlane.TriggerOptions{RunID: "run_p"})
 	w.drain(t)
 	tree, err := w.Runs().Tree(t.Context(), "run_p", nil)
 	if err != nil || len(tree.Calls) != 0 || !errors.Is(refused, runlane.ErrValidationFailed) {
@@ -149,9 +141,7 @@ func TestExplain_ARunOfANewerVersion_NamesIt(t *testing.T) {
 			}))}
 	}
 	task, newer := open(7)
-	if _, err := newer.Trigger(t.Context(), task.With(1), &runlane.TriggerOptions{RunID: "run_a"}); err != nil {
-		t.Fatal(err)
-	}
+	triggerWith(t, newer, task.With(1), &runlane.TriggerOptions{RunID: "run_a"})
 	if done, err := newer.ExecuteNext(t.Context(), nil); err != nil || done.Run == nil { // a worker's tick stores the task
 		t.Fatal(done, err)
 	}

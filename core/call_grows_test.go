@@ -59,9 +59,7 @@ func TestCalls_ChangedWhileTheCallerWaits(t *testing.T) {
 					_, err := render.Call(ctx, a, pageBefore{1}, nil)
 					return err
 				}))}
-			if _, err := old.Trigger(t.Context(), book.With(1), &runlane.TriggerOptions{RunID: "run_p"}); err != nil {
-				t.Fatal(err)
-			}
+			triggerWith(t, old, book.With(1), &runlane.TriggerOptions{RunID: "run_p"})
 			old.drain(t)
 			now := &retryWorld{Runtime: openQuiet(t, l, core.Options{},
 				book.Handle(func(ctx context.Context, a *runlane.Attempt, _ int) error { return c.now(ctx, a) }),

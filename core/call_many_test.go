@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -35,10 +34,7 @@ func TestCallAll_OfThousands_WakesTheCallerOnce(t *testing.T) {
 				return sum, err
 			}))
 			drained(t, rt, treeNode.With(n), "run_root")
-			run, err := rt.Runs().Get(t.Context(), "run_root")
-			if err != nil {
-				t.Fatal(err)
-			}
+			run := runOf(t, rt, "run_root")
 			if n > runlane.MaxCalled {
 				tree, err := rt.Runs().Tree(t.Context(), "run_root", &core.TreeOptions{Each: 1})
 				if err != nil || run.Failure.Code != runlane.ErrValidationFailed || len(tree.Calls) > 0 {
@@ -72,33 +68,18 @@ func TestCallAll_EndsThatMeet_AreToldWithoutATick(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const children = 300
-		l, err := lane.New(distantCalls{memlane.NewStorage(nil)}, memlane.NewTransport(nil), &lane.Options{Environment: "test"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		rt, err := core.Open(t.Context(), l, &core.Options{
-			Logger: slog.New(slog.DiscardHandler),
-			Handlers: []runlane.Handler{treeNode.Handle(func(ctx context.Context, a *runlane.Attempt, n int) (int, error) {
+		rt := openOn(t, distantCalls{memlane.NewStorage(nil)}, memlane.NewTransport(nil),
+			treeNode.Handle(func(ctx context.Context, a *runlane.Attempt, n int) (int, error) {
 				if n == 0 {
 					time.Sleep(time.Second)
 					return 1, nil
 				}
 				results, err := runlane.CallAll(ctx, a, treeNode, make([]int, n), nil)
 				return len(results), err
-			})},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		worked := make(chan error)
-		go func() {
-			worked <- rt.Work(ctx, &core.WorkOptions{Concurrency: 100, NoTick: true})
-		}()
+			}))
+		defer startWork(t, rt, &core.WorkOptions{Concurrency: 100, NoTick: true})()
 		began := time.Now()
-		if _, err := rt.Trigger(t.Context(), treeNode.With(children), &runlane.TriggerOptions{RunID: "run_root"}); err != nil {
-			t.Fatal(err)
-		}
+		triggerWith(t, rt, treeNode.With(children), &runlane.TriggerOptions{RunID: "run_root"})
 		waiting, give := context.WithTimeout(t.Context(), time.Minute)
 		defer give()
 		run, err := rt.Wait(waiting, "run_root")
@@ -107,13 +88,6 @@ func TestCallAll_EndsThatMeet_AreToldWithoutATick(t *testing.T) {
 		}
 		if took := time.Since(began); took > 20*time.Second {
 			t.Errorf("%d runs that were called, each in a second, a hundred at once, took %s", children, took)
-		}
-		stop()
-		if err := <-worked; err != nil {
-			t.Error(err)
-		}
-		if err := rt.Close(context.Background()); err != nil {
-			t.Error(err)
 		}
 	})
 }
@@ -139,13 +113,9 @@ func TestCall_ManyAtOnceAndTwice_SuspendOnEveryStorage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const calls = 2 * lane.MaxLookCalls
 		s := looksKept{memlane.NewStorage(nil), make(chan *lane.Look, calls)}
-		l, err := lane.New(s, memlane.NewTransport(nil), &lane.Options{Environment: "test"})
-		if err != nil {
-			t.Fatal(err)
-		}
 		child := runlane.NewFunc[int, int]("child", nil)
 		parent := runlane.NewTask[int]("parent", nil)
-		w := &retryWorld{Runtime: openQuiet(t, l, core.Options{},
+		w := &retryWorld{Runtime: openOn(t, s, memlane.NewTransport(nil),
 			child.Handle(func(context.Context, *runlane.Attempt, int) (int, error) { return 1, nil }),
 			parent.Handle(func(ctx context.Context, a *runlane.Attempt, _ int) error {
 				var faults []error
@@ -157,9 +127,7 @@ func TestCall_ManyAtOnceAndTwice_SuspendOnEveryStorage(t *testing.T) {
 				}
 				return errors.Join(faults...)
 			}))}
-		if _, err := w.Trigger(t.Context(), parent.With(1), &runlane.TriggerOptions{RunID: "run_p"}); err != nil {
-			t.Fatal(err)
-		}
+		triggerWith(t, w, parent.With(1), &runlane.TriggerOptions{RunID: "run_p"})
 		if done, err := w.ExecuteNext(t.Context(), nil); err != nil || done.Run.Status != runlane.StatusReleased || done.Run.RunAt.After(time.Now().Add(time.Minute)) {
 			t.Fatal(done, err)
 		}

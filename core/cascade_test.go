@@ -153,9 +153,7 @@ func TestCancel_OfARunWithDamagedChildren_ReachesTheOthers(t *testing.T) {
 				_, err := runlane.CallAll(ctx, a, child, make([]int, each), nil)
 				return 0, err
 			}))
-		if _, err := rt.Trigger(t.Context(), parent.With(1), &runlane.TriggerOptions{RunID: "run_root"}); err != nil {
-			t.Fatal(err)
-		}
+		triggerWith(t, rt, parent.With(1), &runlane.TriggerOptions{RunID: "run_root"})
 		if err := rt.Work(t.Context(), &core.WorkOptions{Drain: true, Concurrency: 8}); err != nil {
 			t.Fatal(err)
 		}

@@ -137,7 +137,7 @@ func TestClaim_Blocks(t *testing.T) {
 		if err := claim.Block(t.Context(), "the disk is full"); err != nil {
 			t.Fatal(err)
 		}
-		run := statusOf(t, rt, claim.Run.ID)
+		run := runOf(t, rt, claim.Run.ID)
 		blocked := run.Status == runlane.StatusReleased && run.Waiting.Has(runlane.WaitingBlocked)
 		if !blocked || run.Waiting.Prompt != "the disk is full" {
 			t.Errorf("%s %+v", run.Status, run.Waiting)

@@ -29,9 +29,7 @@ func clients(t *testing.T, options core.Options, task *runlane.Task[json.RawMess
 // claimed triggers a run and claims it.
 func claimed(t *testing.T, rt *core.Runtime, task *runlane.Task[json.RawMessage]) *core.Claim {
 	t.Helper()
-	if _, err := rt.Trigger(t.Context(), task.With(json.RawMessage(`{"n": 1}`)), nil); err != nil {
-		t.Fatal(err)
-	}
+	trigger(t, rt, task.With(json.RawMessage(`{"n": 1}`)))
 	return claimNext(t, rt, &core.ClaimOptions{WorkerID: "py-1"})
 }
 
@@ -53,15 +51,6 @@ func stale(t *testing.T, err error) {
 	if !errors.Is(err, runlane.ConflictLeaseOwnership) {
 		t.Errorf("%v, want a conflict of the lease", err)
 	}
-}
-
-func statusOf(t *testing.T, rt *core.Runtime, id runlane.RunID) *runlane.Run {
-	t.Helper()
-	run, err := rt.Runs().Get(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return run
 }
 
 func TestClaim_IsExecutedAndCompleted_ByItsToken(t *testing.T) {
@@ -89,7 +78,7 @@ func TestClaim_IsExecutedAndCompleted_ByItsToken(t *testing.T) {
 		if err := again.Complete(t.Context(), json.RawMessage(`{ "done": true }`)); err != nil {
 			t.Fatal(err)
 		}
-		run := statusOf(t, rt, claim.Run.ID)
+		run := runOf(t, rt, claim.Run.ID)
 		if run.Status != runlane.StatusSucceeded || string(run.Output) != `{ "done": true }` || string(run.Payload) != `{"n": 1}` {
 			t.Errorf("%+v", run)
 		}
@@ -148,7 +137,7 @@ func TestClaim_Failures(t *testing.T) {
 				if err := claim.Fail(t.Context(), c.failure); err != nil {
 					t.Fatal(err)
 				}
-				run := statusOf(t, rt, claim.Run.ID)
+				run := runOf(t, rt, claim.Run.ID)
 				if run.Status != c.status || c.wait != 0 && time.Until(run.RunAt) != c.wait {
 					t.Errorf("%s, %s", run.Status, time.Until(run.RunAt))
 				}
@@ -185,7 +174,7 @@ func TestClaim_Released_CostsNothing(t *testing.T) {
 		if err := again.Release(t.Context(), &runlane.ReleaseError{Delay: 3 * time.Second, Reason: "busy"}); err != nil {
 			t.Fatal(err)
 		}
-		run := statusOf(t, rt, claim.Run.ID)
+		run := runOf(t, rt, claim.Run.ID)
 		if run.Status != runlane.StatusReleased || run.Counters.Failures != 0 || time.Until(run.RunAt) != 3*time.Second {
 			t.Errorf("%+v", run)
 		}
@@ -210,7 +199,7 @@ func TestClaim_OfACancelledRun(t *testing.T) {
 		if err := claim.Release(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		if run := statusOf(t, rt, claim.Run.ID); run.Status != runlane.StatusCancelled {
+		if run := runOf(t, rt, claim.Run.ID); run.Status != runlane.StatusCancelled {
 			t.Errorf("%s", run.Status)
 		}
 	})
@@ -232,7 +221,7 @@ func TestClaim_EndsAtTheTimeout(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		stale(t, claim.Heartbeat(t.Context(), 0))
-		run := statusOf(t, rt, claim.Run.ID)
+		run := runOf(t, rt, claim.Run.ID)
 		if run.Status != runlane.StatusFailed || run.Failure.Code != runlane.ErrTaskTimedOut {
 			t.Errorf("%s %+v", run.Status, run.Failure)
 		}
@@ -313,9 +302,7 @@ func TestClaim_ForACallerThatIsGone_IsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		rt := clients(t, core.Options{Metrics: claimedMetric(leave)}, resize)
-		if _, err := rt.Trigger(t.Context(), resize.With(json.RawMessage(`1`)), nil); err != nil {
-			t.Fatal(err)
-		}
+		trigger(t, rt, resize.With(json.RawMessage(`1`)))
 		if claim, err := rt.Claim(ctx, nil); claim != nil || runlane.CodeOf(err) != runlane.ErrOperationCancelled {
 			t.Fatalf("%v, %v", claim, err)
 		}

@@ -200,12 +200,9 @@ func TestCodec_ThatFailsToDecode_FailsTheReadAndHandsBack(t *testing.T) {
 	t.Parallel()
 	codec := &scriptedCodec{key: "k"}
 	rt, _ := openCoded(t, codec)
-	result, err := rt.Trigger(t.Context(), codedTask.With(1), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := trigger(t, rt, codedTask.With(1))
 	codec.decode = func() error { return errors.New("out of reach") }
-	key := lane.RunKey{Environment: "default", RunID: result.Run.ID}
+	key := lane.RunKey{Environment: "default", RunID: result.ID}
 	_, read := rt.Runs().Get(t.Context(), key.RunID)
 	_, delivered := rt.ExecuteDelivery(t.Context(), lane.Wakeup{RunKey: key}, nil)
 	_, explained := rt.Runs().Explain(t.Context(), key.RunID)

@@ -31,19 +31,13 @@ func TestRuntime_CallsAndWaits_TogetherAndUntilTheEnd(t *testing.T) {
 				ended.Store(time.Now().UnixNano())
 				return n, nil
 			}))
-		working, stop := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- rt.Work(working, &core.WorkOptions{Concurrency: runs}) }()
+		defer startWork(t, rt, &core.WorkOptions{Concurrency: runs})()
 		payloads := make([]int, runs)
 		if _, err := runlane.CallAll(t.Context(), rt, task, payloads, nil); err != nil {
 			t.Fatal(err)
 		}
 		if late := time.Since(time.Unix(0, ended.Load())); late != 0 {
 			t.Errorf("told %s after the end", late)
-		}
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
 		}
 	})
 }

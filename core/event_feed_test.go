@@ -42,11 +42,8 @@ func feedOn(t *testing.T) (*core.Runtime, *countedReads, *runlane.Run) {
 	storage := &countedReads{Storage: memlane.NewStorage(nil)}
 	rt := openOn(t, storage, memlane.NewTransport(nil))
 	task := runlane.NewTask[numbered]("followed", nil)
-	result, err := rt.Trigger(t.Context(), task.With(numbered{}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rt, storage, result.Run
+	result := trigger(t, rt, task.With(numbered{}))
+	return rt, storage, result
 }
 
 func TestEvents_FollowingAnIdleRunIsCheap(t *testing.T) {
@@ -185,14 +182,11 @@ func TestOperatorReads_CanBeHidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	rt := openQuiet(t, l, core.Options{})
-	result, err := rt.Trigger(t.Context(), runlane.NewTask[numbered]("hidden", nil).With(numbered{}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := trigger(t, rt, runlane.NewTask[numbered]("hidden", nil).With(numbered{}))
 	runs, ctx := rt.Runs(), t.Context()
 	for name, call := range map[string]func() error{
 		"List":      func() error { _, err := runs.List(ctx, nil); return err },
-		"Attempts":  func() error { _, err := runs.Attempts(ctx, result.Run.ID); return err },
+		"Attempts":  func() error { _, err := runs.Attempts(ctx, result.ID); return err },
 		"CancelAll": func() error { _, err := runs.CancelAll(ctx, &core.BulkOptions{AllRuns: true}); return err },
 		"Prune":     func() error { _, err := runs.Prune(ctx, &core.PruneOptions{OlderThan: 1, DryRun: true}); return err },
 		"Stats":     func() error { _, err := rt.Queues().Stats(ctx, "default"); return err },
@@ -201,10 +195,10 @@ func TestOperatorReads_CanBeHidden(t *testing.T) {
 			t.Errorf("%s says %v", name, err)
 		}
 	}
-	if _, err := runs.Get(ctx, result.Run.ID); err != nil {
+	if _, err := runs.Get(ctx, result.ID); err != nil {
 		t.Error(err)
 	}
-	if e, err := runs.Explain(ctx, result.Run.ID); err != nil || e.Wait != core.WaitWakeup {
+	if e, err := runs.Explain(ctx, result.ID); err != nil || e.Wait != core.WaitWakeup {
 		t.Errorf("explained as %+v, %v", e, err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
 )
@@ -24,19 +23,10 @@ func (functionQueues) InvocationTime(context.Context, runlane.QueueName) (time.D
 func TestExplain_TimeoutBeyondTheQueuesFunctions_IsSaidWithBothNumbers(t *testing.T) {
 	t.Parallel()
 	for timeout, says := range map[time.Duration]bool{0: false, 56 * time.Second: false, 2 * time.Minute: true} {
-		l := newLane(t, memlane.NewStorage(nil), functionQueues{memlane.NewTransport(nil)})
 		task := runlane.NewTask("report", &runlane.TaskOptions[payload]{Timeout: timeout})
-		rt, err := core.Open(t.Context(), l, &core.Options{Handlers: []runlane.Handler{
-			task.Handle(func(context.Context, *runlane.Attempt, payload) error { return nil }),
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		triggered, err := rt.Trigger(t.Context(), task.With(payload{}), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := rt.Runs().Explain(t.Context(), triggered.Run.ID)
+		rt := openOn(t, memlane.NewStorage(nil), functionQueues{memlane.NewTransport(nil)}, task.Handle(noop))
+		triggered := trigger(t, rt, task.With(payload{}))
+		e, err := rt.Runs().Explain(t.Context(), triggered.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,9 +34,6 @@ func TestExplain_TimeoutBeyondTheQueuesFunctions_IsSaidWithBothNumbers(t *testin
 			if strings.Contains(e.Next, want) != says {
 				t.Errorf("with %s it says %q", timeout, e.Next)
 			}
-		}
-		if err := rt.Close(t.Context()); err != nil {
-			t.Error(err)
 		}
 	}
 }

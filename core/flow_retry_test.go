@@ -49,11 +49,7 @@ func newRetryWorld(t *testing.T, handle func(n int) error) *retryWorld {
 	w := &retryWorld{
 		store: &retryStore{Storage: memlane.NewStorage(nil)}, task: runlane.NewTask[int]("task", nil), handle: handle,
 	}
-	l, err := lane.New(w.store, memlane.NewTransport(nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Runtime = openQuiet(t, l, core.Options{}, w.task.Handle(func(_ context.Context, _ *runlane.Attempt, n int) error {
+	w.Runtime = openOn(t, w.store, memlane.NewTransport(nil), w.task.Handle(func(_ context.Context, _ *runlane.Attempt, n int) error {
 		return w.handle(n)
 	}))
 	return w
@@ -136,9 +132,7 @@ func TestFlows_RetryThatDied_IsRetried(t *testing.T) {
 					}
 				}
 				time.Sleep(2 * time.Hour)
-				if _, err := w.Tick(t.Context(), nil); err != nil {
-					t.Fatal(err)
-				}
+				tick(t, w)
 				w.wantFlow(t, runlane.FlowCancelled)
 				broken = false
 				if _, err := w.Flows().Retry(t.Context(), "f", nil); err != nil {

@@ -45,20 +45,9 @@ func newTwoQueues(t *testing.T) *twoQueues {
 func (n *twoQueues) open(queues ...runlane.QueueName) (*core.Runtime, *memlane.Transport) {
 	n.Helper()
 	transport := memlane.NewTransport(&memlane.TransportOptions{Queues: queues})
-	l, err := lane.New(n.storage, transport, nil)
-	if err != nil {
-		n.Fatal(err)
-	}
 	task := runlane.NewTask[int]("hazard.healthy", &runlane.TaskOptions[int]{Queue: runlane.Queue{Name: healthyQueue}})
-	rt, err := core.Open(n.Context(), l, &core.Options{
-		Handlers: []runlane.Handler{task.Handle(func(context.Context, *runlane.Attempt, int) error { return nil })},
-		Logger:   slog.New(slog.NewTextHandler(n, nil)),
-	})
-	if err != nil {
-		n.Fatal(err)
-	}
-	n.Cleanup(func() { _ = rt.Close(context.Background()) })
-	return rt, transport
+	return openQuiet(n.T, newLane(n, n.storage, transport), core.Options{Logger: slog.New(slog.NewTextHandler(n, nil))},
+		task.Handle(func(context.Context, *runlane.Attempt, int) error { return nil })), transport
 }
 
 func (n *twoQueues) Write(line []byte) (int, error) {
@@ -209,14 +198,9 @@ func TestHazard56_WorkersTick_GoesOnBesideFailingNeighbours(t *testing.T) {
 		n.trigger(40, lostQueue, 0)
 		n.trigger(1000, healthyQueue, time.Second)
 		time.Sleep(time.Minute)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- n.after.Work(ctx, &core.WorkOptions{Concurrency: 1}) }()
+		stop := startWork(t, n.after, &core.WorkOptions{Concurrency: 1})
 		time.Sleep(time.Second)
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		stop()
 		got, err := n.after.Runs().List(t.Context(), &core.ListOptions{
 			RunFilter: core.RunFilter{Queue: healthyQueue, Statuses: []runlane.Status{runlane.StatusScheduled}},
 		})

@@ -3,7 +3,6 @@ package core_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,12 +22,7 @@ func idleWorker(t *testing.T, options *core.WorkOptions) (storage, transport int
 	stored, sent := lanetest.NewFaultPlan(t, 1, every), lanetest.NewFaultPlan(t, 1, every)
 	l := newLane(t, lanetest.FaultyStorage(memlane.NewStorage(nil), stored), lanetest.FaultyTransport(memlane.NewTransport(nil), sent))
 	idle := runlane.NewTask("idle", &runlane.TaskOptions[payload]{Queue: runlane.Queue{Name: "idle", Concurrency: 3}})
-	rt, err := core.Open(t.Context(), l, &core.Options{Logger: slog.New(slog.DiscardHandler), Handlers: []runlane.Handler{
-		idle.Handle(func(context.Context, *runlane.Attempt, payload) error { return nil }),
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rt := openQuiet(t, l, core.Options{}, idle.Handle(noop))
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer stop()
 	if err := errors.Join(rt.Work(ctx, options), rt.Close(context.WithoutCancel(ctx))); err != nil {

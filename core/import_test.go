@@ -41,9 +41,7 @@ func TestImport_ReservedRun_LeavesItsSlot(t *testing.T) {
 	if again, err := from.Import(t.Context(), bytes.NewReader(file)); err != nil || again.Written != 0 {
 		t.Errorf("an import to where the file is from: %+v, %v", again, err)
 	}
-	if _, err := to.Tick(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	tick(t, to)
 	to.drain()
 	for _, id := range []runlane.RunID{id, other} {
 		if run, err := to.Runs().Get(t.Context(), id); err != nil || run.Status != runlane.StatusSucceeded {
@@ -218,9 +216,7 @@ func TestImport_HostileFiles(t *testing.T) {
 	from.trigger(moveBad.With("a"), &runlane.TriggerOptions{RunID: "run-a", Delay: time.Hour})
 	from.trigger(moveGood.With("b"), &runlane.TriggerOptions{RunID: "run-b"})
 	from.trigger(moveSlow.With("c"), &runlane.TriggerOptions{RunID: "run-c"})
-	if _, err := from.Tick(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	tick(t, from)
 	h := &hostile{strings.Split(strings.TrimSuffix(string(from.export()), "\n"), "\n")}
 	original := resummed(h.lines)
 	refused, taken := h.cases()
@@ -296,9 +292,7 @@ func TestImport_WhatTheStorageHasNoRoomFor_WritesNothing(t *testing.T) {
 	task := runlane.NewTask[string]("work", nil)
 	from := openStranger(t, memlane.New(), task.Handle(func(context.Context, *runlane.Attempt, string) error { return nil }))
 	for _, payload := range []string{"small", strings.Repeat("large", 100), "small"} {
-		if _, err := from.Trigger(t.Context(), task.With(payload), nil); err != nil {
-			t.Fatal(err)
-		}
+		trigger(t, from, task.With(payload))
 	}
 	var file bytes.Buffer
 	if _, err := from.Export(t.Context(), &file, nil); err != nil {

@@ -69,9 +69,7 @@ func TestJoined_WhateverComesFirst_EndsTheWait(t *testing.T) {
 						}
 					default:
 						time.Sleep(time.Hour + time.Second)
-						if _, err := rt.Tick(t.Context(), nil); err != nil {
-							t.Fatal(err)
-						}
+						tick(t, rt)
 					}
 					rt.drain()
 					if run, err = rt.Runs().Get(t.Context(), id); err != nil || run.Status != runlane.StatusSucceeded {

@@ -48,9 +48,7 @@ func TestOpen_SilentTraps_AreSaid(t *testing.T) {
 			if id := task.Definition().ID; id == "given" || id == "bounded" {
 				byHand.ConcurrencyKey = "tenant"
 			}
-			if _, err := rt.Trigger(t.Context(), task.With(1), byHand); err != nil {
-				t.Fatal(err)
-			}
+			triggerWith(t, rt, task.With(1), byHand)
 		}
 	}
 	if err := rt.Close(t.Context()); err != nil {

@@ -40,21 +40,12 @@ func TestWait_ATimeLimit_EndsAtItsMillisecond(t *testing.T) {
 					rt := openQuiet(t, memlane.New(), core.Options{}, task.Handle(func(ctx context.Context, a *runlane.Attempt, _ int) error {
 						return wait(ctx, a, d)
 					}))
-					ctx, stop := context.WithCancel(t.Context())
-					worked := make(chan error, 1)
-					go func() { worked <- rt.Work(ctx, nil) }() // ends with stop
-					time.Sleep(5 * time.Second)                 // the first tick is over
-					began, err := rt.Trigger(t.Context(), task.With(1), nil)
-					if err != nil {
-						t.Fatal(err)
-					}
-					run, err := rt.Wait(t.Context(), began.Run.ID)
-					if err != nil || run.Status != runlane.StatusSucceeded || run.FinishedAt.Sub(began.Run.CreatedAt) != d {
-						t.Errorf("%s after %s, %v", run.Status, run.FinishedAt.Sub(began.Run.CreatedAt), err)
-					}
-					stop()
-					if err := <-worked; err != nil {
-						t.Error(err)
+					defer startWork(t, rt, nil)()
+					time.Sleep(5 * time.Second) // the first tick is over
+					began := trigger(t, rt, task.With(1))
+					run, err := rt.Wait(t.Context(), began.ID)
+					if err != nil || run.Status != runlane.StatusSucceeded || run.FinishedAt.Sub(began.CreatedAt) != d {
+						t.Errorf("%s after %s, %v", run.Status, run.FinishedAt.Sub(began.CreatedAt), err)
 					}
 				})
 			})

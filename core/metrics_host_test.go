@@ -24,9 +24,7 @@ func TestHostMetrics_CountBesideTheOptionsOwn(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := rt.Trigger(t.Context(), task.With(struct{}{}), nil); err != nil {
-					t.Fatal(err)
-				}
+				trigger(t, rt, task.With(struct{}{}))
 				if err := rt.Work(t.Context(), &core.WorkOptions{Drain: true}); err != nil {
 					t.Fatal(err)
 				}

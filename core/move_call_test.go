@@ -66,9 +66,7 @@ func TestMove_RunsThatWaitForOthersTheyCalled_GoOn(t *testing.T) {
 		t.Errorf("once more: %+v", again)
 	}
 	for range 6 { // a quarter of an hour each: it looks more than once before the second has ended
-		if _, err := to.Tick(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
+		tick(t, to)
 		to.drain()
 		*now = now.Add(15 * time.Minute)
 	}

@@ -103,9 +103,7 @@ func TestMove_Flows_GoOnWhereTheyAreImported(t *testing.T) {
 	if moved := to.imports(file); moved.Written != 0 {
 		t.Errorf("once more: %+v", moved)
 	}
-	if _, err := to.Tick(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	tick(t, to)
 	to.drain()
 	for _, id := range []runlane.FlowID{"finished", "untold", "new"} {
 		to.wantFlow(id, "failed good:succeeded bad:failed after:cancelled undo:succeeded")

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -41,22 +40,15 @@ func TestExport_Wait_HasARunThatMovesInTheList(t *testing.T) {
 	task := runlane.NewTask("move.retried", &runlane.TaskOptions[string]{
 		Retry: runlane.Retry{MaxAttempts: 2, Backoff: runlane.Fixed(time.Second), NoJitter: true},
 	})
-	rt, err := core.Open(t.Context(), l, &core.Options{Logger: slog.New(slog.DiscardHandler), Handlers: []runlane.Handler{
-		task.Handle(func(context.Context, *runlane.Attempt, string) error {
-			began <- true
-			<-end
-			return errors.New("again")
-		}),
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &mover{Runtime: rt, t: t}
-	t.Cleanup(func() { _ = rt.Close(context.Background()) })
+	rt := openStranger(t, l, task.Handle(func(context.Context, *runlane.Attempt, string) error {
+		began <- true
+		<-end
+		return errors.New("again")
+	}))
 	for range runlane.MaxPageLimit + 1 { // they wait until the lease of the attempt is nearly over
-		m.trigger(task.With("waits"), &runlane.TriggerOptions{Delay: 30 * time.Second})
+		rt.trigger(task.With("waits"), &runlane.TriggerOptions{Delay: 30 * time.Second})
 	}
-	id := m.trigger(task.With("executes"), nil)
+	id := rt.trigger(task.With("executes"), nil)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- rt.Work(ctx, &core.WorkOptions{NoTick: true}) }()

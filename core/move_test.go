@@ -168,13 +168,8 @@ func filled(t *testing.T) *mover {
 	reset := m.trigger(moveGood.With("reset"), nil)
 	m.trigger(moveSlow.With("ended"), nil)
 	m.drain()
-	if _, err := m.Tick(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	run, err := m.Runs().Get(t.Context(), reset)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tick(t, m)
+	run := runOf(t, m, reset)
 	key := lane.OwnerKey{Environment: run.Environment, TaskID: run.TaskID, Key: run.IdempotencyKey}
 	if err := m.Lane().Storage.ResetIdempotencyKey(t.Context(), key); err != nil {
 		t.Fatal(err)
@@ -223,9 +218,7 @@ func TestMove_EverythingIsThere_AndGoesOn(t *testing.T) {
 			t.Errorf("%s: %+v, %v", payload, made, err)
 		}
 	}
-	if _, err := to.Tick(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	tick(t, to)
 	to.drain()
 	active := 0
 	for run, err := range to.Runs().All(t.Context(), nil) {
@@ -275,9 +268,7 @@ func TestMove_LongHistories_AreWrittenInParts(t *testing.T) {
 			}
 			to.sound()
 			time.Sleep(time.Hour)
-			if _, err := to.Tick(t.Context(), nil); err != nil {
-				t.Fatal(err)
-			}
+			tick(t, to)
 			to.drain()
 			if run, err := to.Runs().Get(t.Context(), waits); err != nil || run.Status != runlane.StatusSucceeded || run.Counters.Attempts != 61 {
 				t.Errorf("after %d writes: %v, %v", writes, run, err)

@@ -15,25 +15,19 @@ func TestExecuteNext_ARunThatCannotBeRead_IsPassedOver(t *testing.T) {
 	t.Parallel()
 	l := memlane.New()
 	coded := openQuiet(t, l, core.Options{Codec: &scriptedCodec{key: "k"}})
-	first, err := coded.Trigger(t.Context(), codedTask.With(1), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := trigger(t, coded, codedTask.With(1))
 	executed := 0
 	plain := openQuiet(t, l, core.Options{}, codedTask.Handle(func(context.Context, *runlane.Attempt, int) error {
 		executed++
 		return nil
 	}))
-	second, err := plain.Trigger(t.Context(), codedTask.With(2), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := trigger(t, plain, codedTask.With(2))
 	done, err := plain.ExecuteNext(t.Context(), nil)
-	if err != nil || done.Run == nil || done.Run.ID != second.Run.ID || executed != 1 {
+	if err != nil || done.Run == nil || done.Run.ID != second.ID || executed != 1 {
 		t.Fatalf("%+v, %v, %d executed", done, err, executed)
 	}
 	_, err = plain.ExecuteNext(t.Context(), nil)
-	if e, _ := errors.AsType[*runlane.Error](err); !errors.Is(err, runlane.ErrPayloadUnreadable) || e.RunID != first.Run.ID {
+	if e, _ := errors.AsType[*runlane.Error](err); !errors.Is(err, runlane.ErrPayloadUnreadable) || e.RunID != first.ID {
 		t.Errorf("with nothing else due: %v", err)
 	}
 }

@@ -96,23 +96,15 @@ func TestSharing_WorkerTakesWhatItKnows(t *testing.T) {
 						executed.Add(1)
 						return nil
 					}))
-				result, err := rt.Trigger(t.Context(), task.With(payload{}), &runlane.TriggerOptions{Queue: bulk})
-				if err != nil {
-					t.Fatal(err)
-				}
-				ctx, stop := context.WithCancel(t.Context())
-				done := make(chan error, 1)
-				go func() { done <- rt.Work(ctx, &core.WorkOptions{Queues: tc.queues, NoTick: true}) }()
+				result := triggerWith(t, rt, task.With(payload{}), &runlane.TriggerOptions{Queue: bulk})
+				stop := startWork(t, rt, &core.WorkOptions{Queues: tc.queues, NoTick: true})
 				time.Sleep(time.Minute)
 				stop()
-				if err := <-done; err != nil {
-					t.Fatal(err)
-				}
 				want := runlane.StatusQueued
 				if tc.takes {
 					want = runlane.StatusSucceeded
 				}
-				if got := status(t, rt, result.Run.ID); got != want || (executed.Load() == 1) != tc.takes {
+				if got := status(t, rt, result.ID); got != want || (executed.Load() == 1) != tc.takes {
 					t.Errorf("the run is %s after %d executions, want %s", got, executed.Load(), want)
 				}
 			})
@@ -267,9 +259,7 @@ func TestQueuesInUse_HasTheQueuesOfStoredTasks(t *testing.T) {
 		Queue: runlane.Queue{Name: "reports", Concurrency: 2},
 	})
 	theirs := openOn(t, storage, newOneBinding(), task.Handle(noop))
-	if _, err := theirs.Tick(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	tick(t, theirs)
 	ours := openOn(t, storage, newOneBinding())
 	states, err := ours.Queues().InUse(t.Context())
 	if err != nil || len(states) != 2 {

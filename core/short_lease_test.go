@@ -15,9 +15,7 @@ func TestTick_FindsTheEndOfAShortLease(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			rt := clients(t, core.Options{}, resize)
-			if _, err := rt.Trigger(t.Context(), resize.With(json.RawMessage(`{}`)), nil); err != nil {
-				t.Fatal(err)
-			}
+			trigger(t, rt, resize.With(json.RawMessage(`{}`)))
 			claim := claimNext(t, rt, &core.ClaimOptions{Lease: core.MinLease})
 			if cancelled {
 				if _, err := rt.Runs().Cancel(t.Context(), claim.Run.ID, nil); err != nil {

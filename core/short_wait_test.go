@@ -3,7 +3,6 @@ package core_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,19 +48,10 @@ func shortWait(t *testing.T, wait time.Duration, options *runlane.TriggerOptions
 		close(finished)
 		return nil
 	})
-	rt, err := core.Open(t.Context(), memlane.New(), &core.Options{
-		Handlers: []runlane.Handler{handler}, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	worked := make(chan error, 1)
-	go func() { worked <- rt.Work(ctx, &core.WorkOptions{NoTick: true}) }() // ends with stop
+	rt := openQuiet(t, memlane.New(), core.Options{}, handler)
+	defer startWork(t, rt, &core.WorkOptions{NoTick: true})()
 	triggered := time.Now()
-	if _, err := rt.Trigger(t.Context(), task.With(payload{}), options); err != nil {
-		t.Fatal(err)
-	}
+	triggerWith(t, rt, task.With(payload{}), options)
 	select {
 	case <-finished:
 	case <-time.After(time.Hour):
@@ -71,9 +61,5 @@ func shortWait(t *testing.T, wait time.Duration, options *runlane.TriggerOptions
 		if last := began[len(began)-1]; last.Before(due) || last.After(due.Add(time.Second)) {
 			t.Errorf("due after %s, begun after %s", wait, last.Sub(triggered))
 		}
-	}
-	stop()
-	if err := errors.Join(<-worked, rt.Close(context.Background())); err != nil {
-		t.Error(err)
 	}
 }

@@ -15,9 +15,7 @@ func TestSignal_Receipt_TellsWhatWasThere(t *testing.T) {
 	task := runlane.NewTask[int]("t", nil)
 	w := &retryWorld{Runtime: openQuiet(t, memlane.New(), core.Options{},
 		task.Handle(func(context.Context, *runlane.Attempt, int) error { return nil }))}
-	if _, err := w.Trigger(t.Context(), task.With(1), &runlane.TriggerOptions{RunID: "run_a"}); err != nil {
-		t.Fatal(err)
-	}
+	triggerWith(t, w, task.With(1), &runlane.TriggerOptions{RunID: "run_a"})
 	signal, receipt := runlane.NewSignal[int]("go"), &runlane.SignalReceipt{Existing: true}
 	for i, c := range []struct {
 		id       string

@@ -43,10 +43,7 @@ func TestSuspension_ThatIsKept_FailsTheNextAttempt(t *testing.T) {
 				}
 				rt.drain()
 				for _, id := range []runlane.RunID{first, second} {
-					run, err := rt.Runs().Get(t.Context(), id)
-					if err != nil {
-						t.Fatal(err)
-					}
+					run := runOf(t, rt, id)
 					if run.Status != runlane.StatusFailed || run.Failure.Code != runlane.ErrValidationFailed ||
 						!strings.Contains(run.Failure.Message, "of another attempt") {
 						t.Errorf("%s: %s, %+v, waits for %+v", id, run.Status, run.Failure, run.Waiting)

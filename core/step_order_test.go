@@ -28,17 +28,14 @@ func TestSteps_OfAWorkerWhoseClockIsBehind_ComeAfterThoseBefore(t *testing.T) {
 			return errors.Join(a.Do(ctx, "first", func(context.Context) error { return nil }), runlane.Release(time.Second, "again"))
 		})},
 	})
-	result, err := rt.Trigger(t.Context(), task.With(1), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := trigger(t, rt, task.With(1))
 	for range 2 {
 		if _, err := rt.ExecuteNext(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		now = now.Add(2 * time.Second)
 	}
-	records, err := rt.Runs().Steps(t.Context(), result.Run.ID)
+	records, err := rt.Runs().Steps(t.Context(), result.ID)
 	var names []string
 	for i := range records {
 		names = append(names, records[i].Name)

@@ -65,10 +65,7 @@ func TestStranger_UnderTheIDOfAChild_FailsTheCall(t *testing.T) {
 			id := rt.trigger(parent.With(1), &runlane.TriggerOptions{RunID: "run_p"})
 			rt.drain()
 			storage.on = false
-			run, err := rt.Runs().Get(t.Context(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			run := runOf(t, rt, id)
 			options := &runlane.TriggerOptions{RunID: computed("run_p:%d:child:0", run.CreatedAt.UnixMilli())}
 			if !ended {
 				options.Delay = 24 * time.Hour
@@ -79,11 +76,11 @@ func TestStranger_UnderTheIDOfAChild_FailsTheCall(t *testing.T) {
 				time.Sleep(time.Minute)
 			}
 			before := run.Counters.Failures
-			run, err = rt.Runs().Get(t.Context(), id)
-			if err != nil || run.Status != runlane.StatusFailed || run.Failure.Code != runlane.ErrValidationFailed ||
+			run = runOf(t, rt, id)
+			if run.Status != runlane.StatusFailed || run.Failure.Code != runlane.ErrValidationFailed ||
 				run.Counters.Failures != before+1 {
-				t.Errorf("stranger ended: %t: the caller is %s after %d failures, %d before: %+v, %v", ended, run.Status,
-					run.Counters.Failures, before, run.Failure, err)
+				t.Errorf("stranger ended: %t: the caller is %s after %d failures, %d before: %+v", ended, run.Status,
+					run.Counters.Failures, before, run.Failure)
 			}
 			tree, err := rt.Runs().Tree(t.Context(), id, nil)
 			if err != nil || len(tree.Calls) != 1 || len(tree.Calls[0].Runs) != 0 {
@@ -146,10 +143,7 @@ func TestStranger_UnderTheIDOfARerun_IsRefused(t *testing.T) {
 	rt := openStranger(t, memlane.New(), task.Handle(func(context.Context, *runlane.Attempt, int) error { return nil }))
 	id := rt.trigger(task.With(1), nil)
 	rt.drain()
-	run, err := rt.Runs().Get(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := runOf(t, rt, id)
 	rt.trigger(task.With(1), &runlane.TriggerOptions{
 		RunID: computed("default\x00rerun\x00%s\x00%d", id, run.CreatedAt.UnixMilli()),
 	})
@@ -170,9 +164,7 @@ func TestStranger_UnderTheIDOfAnOccurrence_SkipsItAlone(t *testing.T) {
 			w := newTwoTickers(t, time.Minute, policy)
 			other := runlane.NewTask[payload]("other", nil)
 			id := computed("default\x00schedule\x00s\x00%d", w.now.Add(2*time.Minute).UnixMilli())
-			if _, err := w.runtimes[0].Trigger(t.Context(), other.With(payload{}), &runlane.TriggerOptions{RunID: id}); err != nil {
-				t.Fatal(err)
-			}
+			triggerWith(t, w.runtimes[0], other.With(payload{}), &runlane.TriggerOptions{RunID: id})
 			made := []runlane.RunID{}
 			for range 4 {
 				w.now = w.now.Add(time.Minute)

@@ -79,20 +79,6 @@ func (p *polling) begins(id runlane.RunID) []time.Duration {
 	return append([]time.Duration(nil), p.begun[id]...)
 }
 
-// startWork starts a worker and returns what stops it.
-func startWork(t *testing.T, rt *core.Runtime) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- rt.Work(ctx, nil) }() // ends with stop
-	return func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // Nothing dies any more: every suspect is executed once more, and succeeds. A worker that waited for its turn between reading a run and
 // claiming it took leases that were over.
 func TestHazard51_SuspectsOfPollingWorkers_AreExecutedOnceMore(t *testing.T) {
@@ -109,7 +95,7 @@ func TestHazard51_SuspectsOfPollingWorkers_AreExecutedOnceMore(t *testing.T) {
 				ids := p.abandon(t, all[0], c.suspects)
 				var stops []func()
 				for _, rt := range all {
-					stops = append(stops, startWork(t, rt))
+					stops = append(stops, startWork(t, rt, nil))
 				}
 				time.Sleep(6 * time.Hour)
 				for _, id := range ids {
@@ -138,7 +124,7 @@ func TestHazard51_SuspectsThatLive_HoldNothingUp(t *testing.T) {
 		p := newPolling(time.Hour)
 		rt := p.open(t)
 		ids := p.abandon(t, rt, 9)
-		defer startWork(t, rt)()
+		defer startWork(t, rt, nil)()
 		time.Sleep(10 * time.Second)
 		ordinary := trigger(t, rt, p.task.With(numbered{})).ID
 		time.Sleep(time.Minute)
@@ -161,7 +147,7 @@ func TestWork_ToldToStop_BeginsNoSuspectThatWaits(t *testing.T) {
 		p := newPolling(8 * time.Second)
 		rt := p.open(t)
 		ids := p.abandon(t, rt, 6)
-		stop := startWork(t, rt)
+		stop := startWork(t, rt, nil)
 		time.Sleep(5 * time.Second)
 		stop()
 		begun := 0

@@ -64,18 +64,13 @@ func TestHazard51_LongLivedWorker_ExecutesOneSuspectAtATime(t *testing.T) {
 				for range ordinary {
 					ids = append(ids, trigger(t, rt, work.With(numbered{})).ID)
 				}
-				ctx, stop := context.WithCancel(t.Context())
-				ended := make(chan error, 1)
-				go func() { ended <- rt.Work(ctx, &core.WorkOptions{Drain: drain, NoTick: true}) }() // ends with ctx
+				stop := startWork(t, rt, &core.WorkOptions{Drain: drain, NoTick: true})
 				for _, id := range ids {
-					if run, err := rt.Wait(ctx, id); err != nil || run.Status != runlane.StatusSucceeded {
+					if run, err := rt.Wait(t.Context(), id); err != nil || run.Status != runlane.StatusSucceeded {
 						t.Errorf("%s is %v: %v", id, run, err)
 					}
 				}
 				stop()
-				if err := <-ended; err != nil {
-					t.Error(err)
-				}
 				if c.top["suspect"] != 1 || c.top["ordinary"] != ordinary {
 					t.Errorf("at most %d suspects and %d ordinary runs were executed at once, want 1 and %d", c.top["suspect"], c.top["ordinary"], ordinary)
 				}

@@ -70,10 +70,7 @@ func TestTaskState_Definition_MakesTheSameRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, err := own.Trigger(t.Context(), call, &runlane.TriggerOptions{Delay: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
+		made := triggerWith(t, own, call, &runlane.TriggerOptions{Delay: time.Hour})
 		options := &runlane.TriggerOptions{Delay: time.Hour}
 		for _, k := range []struct {
 			has bool
@@ -86,11 +83,11 @@ func TestTaskState_Definition_MakesTheSameRun(t *testing.T) {
 		call = runlane.NewRawCall(state.Definition(), payload)
 		if state.Keys.Idempotency {
 			same, err := other.Trigger(t.Context(), call, options)
-			if err != nil || same.Outcome != runlane.TriggerReturnedExisting || same.Run.ID != made.Run.ID {
+			if err != nil || same.Outcome != runlane.TriggerReturnedExisting || same.Run.ID != made.ID {
 				t.Errorf("%s: the key of the run was answered with %+v, %v", state.ID, same, err)
 			}
 		}
-		if _, err := own.Runs().Cancel(t.Context(), made.Run.ID, nil); err != nil {
+		if _, err := own.Runs().Cancel(t.Context(), made.ID, nil); err != nil {
 			t.Fatal(err)
 		}
 		if state.ID == "keyed" { // a cancelled run retains its key
@@ -102,7 +99,7 @@ func TestTaskState_Definition_MakesTheSameRun(t *testing.T) {
 		if err != nil || again.Outcome != runlane.TriggerCreated {
 			t.Fatalf("%d %s: %+v, %v", i, state.ID, again, err)
 		}
-		if diff := cmp.Diff(made.Run, again.Run, cmpopts.IgnoreFields(runlane.Run{}, "ID")); diff != "" {
+		if diff := cmp.Diff(made, again.Run, cmpopts.IgnoreFields(runlane.Run{}, "ID")); diff != "" {
 			t.Errorf("%s (-its program +another)\n%s", state.ID, diff)
 		}
 	}

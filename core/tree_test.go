@@ -33,9 +33,7 @@ func growing(ctx context.Context, a *runlane.Attempt, n int) (int, error) {
 // drained executes one after the other.
 func drained(t *testing.T, rt *core.Runtime, call runlane.Call, id runlane.RunID) {
 	t.Helper()
-	if _, err := rt.Trigger(t.Context(), call, &runlane.TriggerOptions{RunID: id}); err != nil {
-		t.Fatal(err)
-	}
+	triggerWith(t, rt, call, &runlane.TriggerOptions{RunID: id})
 	if err := rt.Work(t.Context(), &core.WorkOptions{Drain: true, Concurrency: 1}); err != nil {
 		t.Fatal(err)
 	}

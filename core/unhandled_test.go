@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"strings"
 	"testing"
@@ -37,34 +36,20 @@ func TestWork_TasksWithoutAHandlerHere_AreNamedAtTheStart(t *testing.T) {
 				storage, transport := memlane.NewStorage(nil), c.transport()
 				report := runlane.NewTask[payload]("report", &runlane.TaskOptions[payload]{Queue: runlane.Queue{Name: "reports"}})
 				other := openOn(t, storage, transport, report.Handle(noop))
-				if _, err := other.Tick(t.Context(), nil); err != nil { // stores its tasks
-					t.Fatal(err)
-				}
+				tick(t, other) // stores its tasks
 				if c.gone {
 					time.Sleep(72 * time.Hour)
 				}
 				l := newLane(t, storage, transport)
 				var text bytes.Buffer
 				mail := runlane.NewTask[payload]("mail", &runlane.TaskOptions[payload]{Queue: runlane.Queue{Name: "mail"}})
-				here, err := core.Open(t.Context(), l, &core.Options{
-					Handlers: []runlane.Handler{mail.Handle(noop)},
-					Queues:   []runlane.Queue{{Name: "reports"}},
-					Logger:   slog.New(slog.NewTextHandler(&text, nil)),
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				ctx, stop := context.WithCancel(t.Context())
-				done := make(chan error, 1)
-				go func() { done <- here.Work(ctx, &core.WorkOptions{Queues: c.queues}) }() // ends with stop
+				here := openQuiet(t, l, core.Options{
+					Queues: []runlane.Queue{{Name: "reports"}},
+					Logger: slog.New(slog.NewTextHandler(&text, nil)),
+				}, mail.Handle(noop))
+				stop := startWork(t, here, &core.WorkOptions{Queues: c.queues})
 				time.Sleep(3 * time.Minute)
 				stop()
-				if err := <-done; err != nil {
-					t.Fatal(err)
-				}
-				if err := here.Close(context.Background()); err != nil {
-					t.Fatal(err)
-				}
 				said := strings.ReplaceAll(text.String(), "tasks=report ", "tasks=report,")
 				if n := strings.Count(said, "no handler for"); n > 1 || (n == 1) != (c.want != "") || !strings.Contains(said, c.want) {
 					t.Errorf("said %d times: %s", n, said)

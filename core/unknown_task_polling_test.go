@@ -28,7 +28,7 @@ func TestWork_PollingWithoutAHandler_PassesOverTheRunForAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		rt := newPolling(0).without(t, &log)
-		stop := startWork(t, rt)
+		stop := startWork(t, rt, nil)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		stop()

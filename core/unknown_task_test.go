@@ -5,7 +5,6 @@ import (
 	"context"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -21,17 +20,7 @@ import (
 func sharing(t *testing.T, storage lane.Storage, transport lane.Transport, logger *slog.Logger, handler runlane.Handler) *core.Runtime {
 	t.Helper()
 	rt := openQuiet(t, newLane(t, storage, transport), core.Options{Logger: logger}, handler)
-	ctx, stop := context.WithCancel(t.Context())
-	var working sync.WaitGroup
-	working.Go(func() {
-		if err := rt.Work(ctx, nil); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(func() {
-		stop()
-		working.Wait()
-	})
+	t.Cleanup(startWork(t, rt, nil))
 	return rt
 }
 
@@ -56,9 +45,7 @@ func TestWork_TwoProgramsOnOneEmbeddedLane_EachExecutesItsOwn(t *testing.T) {
 		synctest.Wait() // both receive
 		for range 100 {
 			for _, call := range []runlane.Call{mail.With(payload{}), bill.With(payload{})} {
-				if _, err := rt.Trigger(t.Context(), call, nil); err != nil {
-					t.Fatal(err)
-				}
+				trigger(t, rt, call)
 			}
 		}
 		time.Sleep(time.Second / 2)
@@ -77,9 +64,7 @@ func TestWork_RunsWithoutAHandler_AreHandedBackAtGrowingDistances(t *testing.T) 
 		_, handler, _ := counting("mail")
 		rt := sharing(t, memlane.NewStorage(nil), memlane.NewTransport(nil), slog.New(slog.NewTextHandler(&log, nil)), handler)
 		for range 200 {
-			if _, err := rt.Trigger(t.Context(), runlane.NewTask[payload]("gone", nil).With(payload{}), nil); err != nil {
-				t.Fatal(err)
-			}
+			trigger(t, rt, runlane.NewTask[payload]("gone", nil).With(payload{}))
 		}
 		time.Sleep(6 * time.Minute)
 		synctest.Wait()

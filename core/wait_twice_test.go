@@ -22,9 +22,7 @@ func TestWait_TwiceUnderOneName_IsRefusedAsAWait(t *testing.T) {
 		}
 		return nil
 	}))
-	if _, err := rt.Trigger(t.Context(), task.With(1), &runlane.TriggerOptions{RunID: "run_a"}); err != nil {
-		t.Fatal(err)
-	}
+	triggerWith(t, rt, task.With(1), &runlane.TriggerOptions{RunID: "run_a"})
 	if err := rt.Signal(t.Context(), "run_a", decided.With(1), nil); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -38,24 +37,15 @@ func watched() (*runlane.Task[struct{}], runlane.Handler) {
 func watchedRun(t *testing.T, options core.Options) *runlane.Run {
 	t.Helper()
 	task, handler := watched()
-	options.Handlers, options.Logger = []runlane.Handler{handler}, slog.New(slog.DiscardHandler)
-	rt, err := core.Open(t.Context(), memlane.New(), &options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	working := make(chan error, 1)
-	go func() { working <- rt.Work(ctx, nil) }()
-	result, err := rt.Trigger(t.Context(), task.With(struct{}{}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := rt.Wait(t.Context(), result.Run.ID)
+	rt := openQuiet(t, memlane.New(), options, handler)
+	stop := startWork(t, rt, nil)
+	result := trigger(t, rt, task.With(struct{}{}))
+	run, err := rt.Wait(t.Context(), result.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	stop()
-	if err := errors.Join(<-working, rt.Close(context.WithoutCancel(t.Context()))); err != nil {
+	if err := rt.Close(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	return run
@@ -119,21 +109,12 @@ func TestHooks_CannotStopChangeOrSlowACommit(t *testing.T) {
 func manyWatched(t *testing.T, hooks ...core.Hook) (m *tally, ends []string, took time.Duration) {
 	t.Helper()
 	m = newTally()
-	storage := memlane.NewStorage(nil)
-	l := newLane(t, storage, memlane.NewTransport(nil))
 	task, handler := watched()
-	rt, err := core.Open(t.Context(), l, &core.Options{
-		Handlers: []runlane.Handler{handler}, Metrics: m, Hooks: hooks, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rt := openQuiet(t, memlane.New(), core.Options{Metrics: m, Hooks: hooks}, handler)
 	began := time.Now()
 	for i := range 300 { // five commits each
 		options := &runlane.TriggerOptions{RunID: runlane.RunID(fmt.Sprintf("run_%04d", i))}
-		if _, err := rt.Trigger(t.Context(), task.With(struct{}{}), options); err != nil {
-			t.Fatal(err)
-		}
+		triggerWith(t, rt, task.With(struct{}{}), options)
 		for range 2 { // the first attempt fails
 			time.Sleep(time.Second)
 			if _, err := rt.ExecuteDelivery(t.Context(), lane.Wakeup{RunKey: lane.RunKey{RunID: options.RunID}}, nil); err != nil {

@@ -57,22 +57,61 @@ func open(t *testing.T, change func(lane.Storage) lane.Storage, handlers ...runl
 	return openOn(t, storage, memlane.NewTransport(nil), handlers...)
 }
 
-func trigger(t *testing.T, rt *core.Runtime, call runlane.Call) *runlane.Run {
+// anyRuntime is a *core.Runtime, or what embeds one.
+type anyRuntime interface {
+	Trigger(ctx context.Context, call runlane.Call, options *runlane.TriggerOptions) (*runlane.TriggerResult, error)
+	Tick(ctx context.Context, options *core.TickOptions) (*core.TickResult, error)
+	Work(ctx context.Context, options *core.WorkOptions) error
+	Runs() *core.Runs
+}
+
+func trigger(t *testing.T, rt anyRuntime, call runlane.Call) *runlane.Run {
 	t.Helper()
-	result, err := rt.Trigger(t.Context(), call, nil)
+	return triggerWith(t, rt, call, nil)
+}
+
+func triggerWith(t *testing.T, rt anyRuntime, call runlane.Call, options *runlane.TriggerOptions) *runlane.Run {
+	t.Helper()
+	result, err := rt.Trigger(t.Context(), call, options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return result.Run
 }
 
-func status(t *testing.T, rt *core.Runtime, id runlane.RunID) runlane.Status {
+func tick(t *testing.T, rt anyRuntime) {
+	t.Helper()
+	if _, err := rt.Tick(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startWork starts a worker and returns what stops it.
+func startWork(t *testing.T, rt anyRuntime, options *core.WorkOptions) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- rt.Work(ctx, options) }() // ends with stop
+	return func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func runOf(t *testing.T, rt anyRuntime, id runlane.RunID) *runlane.Run {
 	t.Helper()
 	run, err := rt.Runs().Get(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return run.Status
+	return run
+}
+
+func status(t *testing.T, rt anyRuntime, id runlane.RunID) runlane.Status {
+	t.Helper()
+	return runOf(t, rt, id).Status
 }
 
 // rest is a handler's work.
@@ -158,17 +197,14 @@ func TestWork_InterruptedDrain_ReportsWhatIsLeft(t *testing.T) {
 		for range 5 {
 			trigger(t, rt, task.With(payload{}))
 		}
-		later, err := rt.Trigger(t.Context(), task.With(payload{}), &runlane.TriggerOptions{Delay: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
+		later := triggerWith(t, rt, task.With(payload{}), &runlane.TriggerOptions{Delay: time.Hour})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		report := core.DrainReport{}
 		if err := rt.Work(ctx, &core.WorkOptions{Drain: true, NoTick: true, Concurrency: 2, Grace: time.Second, DrainReport: &report}); err != nil {
 			t.Fatal(err)
 		}
-		if !report.Interrupted || report.Left != 6 || report.More || report.NextDue.IsZero() || report.NextDue.After(later.Run.RunAt) {
+		if !report.Interrupted || report.Left != 6 || report.More || report.NextDue.IsZero() || report.NextDue.After(later.RunAt) {
 			t.Errorf("the report is %+v", report)
 		}
 	})
@@ -389,9 +425,7 @@ func TestHazard24_AStageThatHangs_UsesUpItsOwnShareOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		task := runlane.NewTask[payload]("any", nil)
 		rt := open(t, func(s lane.Storage) lane.Storage { return hangingStorage{s} })
-		if _, err := rt.Trigger(t.Context(), task.With(payload{}), &runlane.TriggerOptions{Deferred: true}); err != nil {
-			t.Fatal(err)
-		}
+		triggerWith(t, rt, task.With(payload{}), &runlane.TriggerOptions{Deferred: true})
 		began := time.Now()
 		result, err := rt.Tick(t.Context(), &core.TickOptions{Deadline: began.Add(60 * time.Second)})
 		if err != nil || !result.Cancelled.More || !result.More || result.Flushed.Done != 1 {
