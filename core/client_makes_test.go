@@ -54,40 +54,6 @@ func TestClaim_Lost_DoesNothing(t *testing.T) {
 	})
 }
 
-// A client whose run calls others is claimed again once all have ended, and gets their results.
-func TestClaim_CallsRuns(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		rt := clients(t, core.Options{Tasks: []core.ClientTask{{Definition: thumb.Definition()}}}, resize)
-		parent, request := callsThumbs(t, rt, "1", "2")
-		_, err := rt.ByToken(t.Context(), parent.Token)
-		stale(t, err)
-		for range 2 {
-			child := claimNext(t, rt, nil)
-			if child.Run.TaskID != "images.thumb" || child.Run.Source.RunID != parent.Run.ID {
-				t.Fatalf("claimed %+v", child.Run)
-			}
-			if err := child.Complete(t.Context(), child.Run.Payload); err != nil {
-				t.Fatal(err)
-			}
-		}
-		again := claimNext(t, rt, nil)
-		if again.Run.ID != parent.Run.ID {
-			t.Fatalf("claimed %+v", again.Run)
-		}
-		for range 2 { // an answer may be lost, and is asked for again
-			held, err := rt.ByToken(t.Context(), again.Token)
-			if err != nil {
-				t.Fatal(err)
-			}
-			runs, err := held.CallRuns(t.Context(), request)
-			if err != nil || len(runs) != 2 || string(runs[0].Output) != "1" || string(runs[1].Output) != "2" {
-				t.Fatalf("%v, %v", runs, err)
-			}
-		}
-	})
-}
-
 var thumb = runlane.NewTask[json.RawMessage]("images.thumb", nil)
 
 // callsThumbs claims a run that calls one of thumb for each payload, and is suspended by that.
@@ -147,46 +113,6 @@ func TestClaim_Blocks(t *testing.T) {
 		}
 		if again := claimNext(t, rt, nil); again.Run.ID != run.ID {
 			t.Errorf("claimed %s", again.Run.ID)
-		}
-	})
-}
-
-// A client that receives wakeups itself claims the run that one names, and acknowledges it whatever comes of it.
-func TestClaim_OfANamedRun(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		rt := clients(t, core.Options{}, resize)
-		for _, id := range []runlane.RunID{"one", "two"} {
-			_, err := rt.Trigger(t.Context(), resize.With(json.RawMessage("1")), &runlane.TriggerOptions{RunID: id})
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		claim, err := rt.Claim(t.Context(), &core.ClaimOptions{RunID: "two", WorkerID: "py-1"})
-		if err != nil || claim == nil || claim.Run.ID != "two" || string(claim.Run.Payload) != "1" {
-			t.Fatalf("%+v, %v", claim, err)
-		}
-		for _, nothing := range []runlane.RunID{"two", "none"} {
-			if again, err := rt.Claim(t.Context(), &core.ClaimOptions{RunID: nothing}); again != nil || err != nil {
-				t.Errorf("%s: %v, %v", nothing, again, err)
-			}
-		}
-		if err := claim.Complete(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
-		_, err = rt.Claim(t.Context(), &core.ClaimOptions{RunID: "a:b"})
-		if runlane.CodeOf(err) != runlane.ErrValidationFailed {
-			t.Error(err)
-		}
-		other := clients(t, core.Options{}, thumb)
-		_, err = other.Trigger(t.Context(), runlane.NewRawCall(resize.Definition(), json.RawMessage("1")),
-			&runlane.TriggerOptions{RunID: "else"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = other.Claim(t.Context(), &core.ClaimOptions{RunID: "else"})
-		if runlane.CodeOf(err) != runlane.ErrTaskNotFound {
-			t.Errorf("a wakeup for another client is not handed back: %v", err)
 		}
 	})
 }

@@ -25,13 +25,12 @@ func TestOpen_ReportsEveryFaultAtOnce(t *testing.T) {
 	transport := scenarios.NewScriptedTransport()
 	transport.Bind("default", "emails")
 	storage := &startedStorage{Storage: memlane.NewStorage(nil)}
-	l, err := lane.New(slotless{storage}, transport, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limited := limitedStorage{Storage: storage, capabilities: storage.Capabilities()}
+	limited.capabilities.EnforcesQueueConcurrency = false
+	l := newLane(t, limited, transport)
 	noExecute := handle("no.execute", nil)
 	noExecute.Execute = nil
-	_, err = core.Open(t.Context(), l, &core.Options{
+	_, err := core.Open(t.Context(), l, &core.Options{
 		Environment:  "a:b",
 		MaxAbandoned: -2,
 		Middleware:   []runlane.Middleware{nil},
@@ -63,10 +62,6 @@ func TestOpen_ReportsEveryFaultAtOnce(t *testing.T) {
 // A fault is told once, and its hint stands where every error has one. Of several, a number joins the two.
 func TestOpen_TellsFaultsAndHintsOnce(t *testing.T) {
 	t.Parallel()
-	l, err := lane.New(memlane.NewStorage(nil), memlane.NewTransport(nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct {
 		options core.Options
 		want    string
@@ -81,62 +76,37 @@ func TestOpen_TellsFaultsAndHintsOnce(t *testing.T) {
 				"(1. use -1 for no bound, 0 for the default, or a bound; 2. leave it out)",
 		},
 	} {
-		_, err := core.Open(t.Context(), l, &c.options)
+		_, err := core.Open(t.Context(), memlane.New(), &c.options)
 		if err == nil || err.Error() != c.want {
 			t.Errorf("the error is\n%v\nwant\n%s", err, c.want)
 		}
 	}
 }
 
-func TestOpen_MissingCapabilitiesAndLanes(t *testing.T) {
+func TestOpen_WithoutALaneOrHandlers(t *testing.T) {
 	t.Parallel()
-	bare, err := lane.New(lane.UnimplementedStorage{}, scenarios.NewScriptedTransport(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = core.Open(t.Context(), bare, &core.Options{Handlers: []runlane.Handler{handle("any", nil)}})
-	if runlane.CodeOf(err) != runlane.ErrConfigurationInvalid || !errors.Is(err, runlane.ErrCapabilityUnsupported) ||
-		!strings.Contains(err.Error(), "lease") || !strings.Contains(err.Error(), "outbox") {
-		t.Errorf("error is %v", err)
-	}
 	for _, l := range []*lane.Lane{nil, {}} {
 		if _, err := core.Open(t.Context(), l, nil); runlane.CodeOf(err) != runlane.ErrConfigurationInvalid {
 			t.Errorf("error is %v", err)
 		}
 	}
-	rt, err := core.Open(t.Context(), bare, nil) // it executes nothing and needs nothing
-	if err != nil {
-		t.Fatal(err)
-	}
+	rt := openOn(t, lane.UnimplementedStorage{}, scenarios.NewScriptedTransport()) // it executes nothing and needs nothing
 	if err := rt.Work(t.Context(), nil); runlane.CodeOf(err) != runlane.ErrConfigurationInvalid {
 		t.Errorf("work without handlers returned %v", err)
 	}
-	if err := rt.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
 }
 
-// startedStorage counts, and refuses to start when it is told to.
-// slotless is a storage that does not enforce limits.
-type slotless struct{ lane.Storage }
-
-func (s slotless) Capabilities() lane.StorageCapabilities {
-	c := s.Storage.Capabilities()
-	c.EnforcesQueueConcurrency = false
-	return c
-}
-
+// startedStorage counts.
 type startedStorage struct {
 	lane.Storage
 	starts, closes int
-	refuse         error
 }
 
 func (s *startedStorage) Unwrap() lane.Storage { return s.Storage }
 
 func (s *startedStorage) Start(ctx context.Context) error {
 	s.starts++
-	return errors.Join(s.refuse, s.Storage.Start(ctx))
+	return s.Storage.Start(ctx)
 }
 
 func (s *startedStorage) Close(ctx context.Context) error {
@@ -154,10 +124,7 @@ func (refusingTransport) Start(context.Context, lane.StartOptions) error {
 func TestOpen_LeavesNothingHalfOpen(t *testing.T) {
 	t.Parallel()
 	storage := &startedStorage{Storage: memlane.NewStorage(nil)}
-	l, err := lane.New(storage, refusingTransport{scenarios.NewScriptedTransport()}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := newLane(t, storage, refusingTransport{scenarios.NewScriptedTransport()})
 	if _, err := core.Open(t.Context(), l, nil); runlane.CodeOf(err) != runlane.ErrConfigurationInvalid {
 		t.Fatalf("error is %v", err)
 	}
@@ -191,13 +158,7 @@ func TestOpen_Environment(t *testing.T) {
 
 func TestDefinitions_AndCallJSON(t *testing.T) {
 	t.Parallel()
-	rt, err := core.Open(t.Context(), memlane.New(), &core.Options{
-		Handlers: []runlane.Handler{handle("b", nil), handle("c", nil), handle("a", nil)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = rt.Close(context.WithoutCancel(t.Context())) }()
+	rt := openQuiet(t, memlane.New(), core.Options{}, handle("b", nil), handle("c", nil), handle("a", nil))
 	var ids []string
 	for _, d := range rt.Definitions() {
 		ids = append(ids, string(d.ID))

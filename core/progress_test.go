@@ -65,17 +65,9 @@ func TestProgress_OneASecondAndTheLastOneAlways(t *testing.T) {
 	})
 }
 
-func TestProgress_OfARunWithoutNotes(t *testing.T) {
-	t.Parallel()
-	rt, run, notes := noted(t, func(context.Context, *runlane.Attempt) error { return nil })
-	if p, err := rt.Runs().Progress(t.Context(), run.ID); p != nil || err != nil || len(notes) != 0 {
-		t.Errorf("%+v, %v", p, err)
-	}
-}
-
 func TestProgress_RefusesWhatIsNoNote(t *testing.T) {
 	t.Parallel()
-	_, run, notes := noted(t, func(ctx context.Context, a *runlane.Attempt) error {
+	rt, run, notes := noted(t, func(ctx context.Context, a *runlane.Attempt) error {
 		for _, note := range []string{strings.Repeat("a", runlane.MaxReasonBytes+1), "\xff"} {
 			if err := a.Progress(ctx, note); runlane.CodeOf(err) != runlane.ErrValidationFailed {
 				t.Errorf("error is %v", err)
@@ -85,5 +77,8 @@ func TestProgress_RefusesWhatIsNoNote(t *testing.T) {
 	})
 	if run.Status != runlane.StatusSucceeded || len(notes) != 0 {
 		t.Errorf("run is %s, %d notes", run.Status, len(notes))
+	}
+	if p, err := rt.Runs().Progress(t.Context(), run.ID); p != nil || err != nil {
+		t.Errorf("%+v, %v", p, err)
 	}
 }

@@ -76,18 +76,6 @@ func (silent) Depth(context.Context, runlane.QueueName) (visible, inFlight int, 
 	return 0, 0, &runlane.Error{Code: runlane.ErrTransportUnavailable, Message: "no answer"}
 }
 
-func TestQueueStats_ABusyQueue_IsCountedUpToABound(t *testing.T) {
-	t.Parallel()
-	storage := &listed{Storage: memlane.NewStorage(nil), endless: true}
-	stats, err := openOn(t, storage, scenarios.NewScriptedTransport()).Queues().Stats(t.Context(), "busy")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if pages := storage.pages.Load(); pages != 20 || !stats.AtLeast || stats.Waiting != 10*runlane.MaxPageLimit || stats.Running != 10*runlane.MaxPageLimit {
-		t.Errorf("%d pages, stats %+v", pages, stats)
-	}
-}
-
 // backlogged is a queue whose list has a great many runs that wait before the two that hold its slots.
 type backlogged struct{ *listed }
 
@@ -99,16 +87,22 @@ func (c backlogged) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Pa
 	return page, err
 }
 
-func TestQueueStats_RunsThatHoldSlots_AreCountedBehindAnyNumberThatWait(t *testing.T) {
+// A busy queue is counted up to a bound. Runs that hold slots are counted behind any number that wait.
+func TestQueueStats_ABusyQueue_IsCountedUpToABound(t *testing.T) {
 	t.Parallel()
-	storage := backlogged{&listed{Storage: memlane.NewStorage(nil), endless: true}}
-	stats, err := openOn(t, storage, scenarios.NewScriptedTransport()).Queues().Stats(t.Context(), "busy")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pages := storage.pages.Load()
-	if pages != 20 || !stats.AtLeast || stats.Running != 2 || stats.Waiting != 19*runlane.MaxPageLimit {
-		t.Errorf("%d pages, stats %+v", pages, stats)
+	for _, waits := range []bool{false, true} {
+		endless := &listed{Storage: memlane.NewStorage(nil), endless: true}
+		storage, running, waiting := lane.Storage(endless), 10*runlane.MaxPageLimit, 10*runlane.MaxPageLimit
+		if waits {
+			storage, running, waiting = backlogged{endless}, 2, 19*runlane.MaxPageLimit
+		}
+		stats, err := openOn(t, storage, scenarios.NewScriptedTransport()).Queues().Stats(t.Context(), "busy")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pages := endless.pages.Load(); pages != 20 || !stats.AtLeast || stats.Waiting != waiting || stats.Running != running {
+			t.Errorf("%d pages, stats %+v", pages, stats)
+		}
 	}
 }
 

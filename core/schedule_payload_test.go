@@ -7,23 +7,8 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
-	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
 )
-
-// smallStorage holds bodies of 100 bytes.
-type smallStorage struct{ lane.Storage }
-
-func (s smallStorage) Unwrap() lane.Storage { return s.Storage }
-
-func (s smallStorage) CheckOutput(_ runlane.RunID, b []byte) error {
-	if len(b) > 100 {
-		return &runlane.Error{Code: runlane.ErrValidationFailed, Message: "too large", Hint: "pass a reference"}
-	}
-	return nil
-}
-
-func (s smallStorage) CheckPayload(id runlane.RunID, b []byte) error { return s.CheckOutput(id, b) }
 
 // A payload that no fire could store is found when the runtime opens, also where only the codec's bytes are too large.
 func TestOpen_SchedulesPayloadDoesNotFitTheStorage_IsRefused(t *testing.T) {
@@ -36,7 +21,7 @@ func TestOpen_SchedulesPayloadDoesNotFitTheStorage_IsRefused(t *testing.T) {
 		refused bool
 	}{letters: {nil, false}, letters + letters: {nil, true}, letters[:61]: {codec, true}} {
 		l := memlane.New()
-		l.Storage = smallStorage{l.Storage}
+		l.Storage = cramped{l.Storage}
 		rt, err := core.Open(t.Context(), l, &core.Options{Codec: c.codec, Schedules: []runlane.Schedule{{
 			ID: "nightly", When: runlane.Every(time.Hour), Call: task.With(text),
 		}}})

@@ -115,7 +115,9 @@ func TestStep_OutageWhileRecording_IsOutlived(t *testing.T) {
 func TestStep_LaneThatKeepsNoRecords_Refuses(t *testing.T) {
 	t.Parallel()
 	l := memlane.New()
-	l.Storage = withoutRecords{l.Storage}
+	limited := limitedStorage{Storage: l.Storage, capabilities: l.Storage.Capabilities()}
+	limited.capabilities.SuspendsRuns = false
+	l.Storage = limited
 	executed := false
 	_, run := executeOnce(t, l, func(ctx context.Context, a *runlane.Attempt) error {
 		return a.Do(ctx, "charge", func(context.Context) error { executed = true; return nil })
@@ -123,16 +125,6 @@ func TestStep_LaneThatKeepsNoRecords_Refuses(t *testing.T) {
 	if run.Failure.Code != runlane.ErrCapabilityUnsupported || executed {
 		t.Errorf("%+v, executed: %t", run.Failure, executed)
 	}
-}
-
-type withoutRecords struct{ lane.Storage }
-
-func (w withoutRecords) Unwrap() lane.Storage { return w.Storage }
-
-func (w withoutRecords) Capabilities() lane.StorageCapabilities {
-	c := w.Storage.Capabilities()
-	c.SuspendsRuns = false
-	return c
 }
 
 // All results of a run together are bounded, since each attempt reads all of them.
