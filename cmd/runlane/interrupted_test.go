@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"net/http"
@@ -99,59 +98,6 @@ func TestBinary_CredentialsEndDuringABatch_ItResumesAndMakesNothingTwice(t *test
 	}
 	if n := p.count(t); n != all {
 		t.Errorf("%d runs", n)
-	}
-}
-
-// TestBinary_InterruptDuringABatch_ItResumesAndMakesNothingTwice presses Ctrl-C when the first hundred are made.
-func TestBinary_InterruptDuringABatch_ItResumesAndMakesNothingTwice(t *testing.T) {
-	t.Parallel()
-	p := deployment(t)
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	args := []string{"trigger", "emails.welcome", "--foreign", "--batch", "-", "--batch-id", "b1"}
-	command := exec.CommandContext(t.Context(), binary(), args...)
-	command.Env, command.Stdin = append(os.Environ(), p.environment...), reader
-	news, err := command.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := reader.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := writer.WriteString(strings.Repeat("{}\n", 120)); err != nil { // and more would come
-		t.Fatal(err)
-	}
-	var told strings.Builder
-	for lines := bufio.NewScanner(news); lines.Scan(); {
-		told.WriteString(lines.Text() + "\n")
-		if lines.Text() == "100 runs" {
-			if err := command.Process.Signal(os.Interrupt); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	_ = command.Wait()
-	if err := writer.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if code := command.ProcessState.ExitCode(); code != cli.ExitInterrupted {
-		t.Errorf("exit %d", code)
-	}
-	if !strings.Contains(told.String(), "100 runs were made, 0 were there, 0 lines failed. The rest: repeat the command with --batch-id b1\ninterrupted\n") {
-		t.Errorf("%s", told.String())
-	}
-	file := filepath.Join(t.TempDir(), "lines.ndjson")
-	if err := os.WriteFile(file, []byte(strings.Repeat("{}\n", 150)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	args[4] = file
-	if out, _ := p.run(t, cli.ExitOK, args...); out != "created: 50, there already: 100, failed: 0\n" || p.count(t) != 150 {
-		t.Errorf("resumed: %q, %d runs", out, p.count(t))
 	}
 }
 

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,9 +8,6 @@ import (
 	"testing"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/awslane"
-	"github.com/runlane/runlane-go/core"
-	"github.com/runlane/runlane-go/internal/proof/awstest"
 )
 
 // exported is a file of an environment with runs that ended and runs that wait, in a lane on SQLite.
@@ -52,43 +47,6 @@ func TestMove_FromAFileToAnother_RunsGoOn(t *testing.T) { // it has no subtests:
 		t.Errorf("the key's owner is another: %s", out)
 	}
 	to.run(t, 0, "runs", "cancel", "later")
-	to.run(t, 0, "doctor", "--all")
-}
-
-func TestMove_FromAFileToDynamoDB_RunsGoOn(t *testing.T) { // as above
-	t.Parallel()
-	table, queue := awstest.Table(t, awstest.LocalStackDynamoDB(t)), awstest.Queue(t, awstest.SQS(t), false)
-	_, file := exported(t)
-	to := &program{environment: []string{
-		"RUNLANE_LANE=aws:" + table, "RUNLANE_TABLE=", "RUNLANE_QUEUES=default=" + queue.URL, "RUNLANE_ENV=default", "USER=ada",
-	}}
-	if out, _ := to.run(t, 0, "import", file); !strings.HasPrefix(out, "read 3 runs, of which 3 had to be written") {
-		t.Error(out)
-	}
-	to.run(t, 0, "doctor", "--all")
-	l, err := awslane.New(awstest.Config(t), awslane.Options{
-		Table: table, Queues: map[runlane.QueueName]string{"default": queue.URL},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	greet := runlane.NewTask[string]("greet", nil)
-	rt, err := core.Open(t.Context(), l, &core.Options{Logger: slog.New(slog.DiscardHandler), Handlers: []runlane.Handler{
-		greet.Handle(func(context.Context, *runlane.Attempt, string) error { return nil }),
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = rt.Close(context.Background()) }()
-	if err := rt.Work(t.Context(), &core.WorkOptions{Drain: true}); err != nil {
-		t.Fatal(err)
-	}
-	if run, err := rt.Runs().Get(t.Context(), "waits"); err != nil || run.Status != runlane.StatusSucceeded {
-		t.Errorf("%+v, %v", run, err)
-	}
-	if out, _ := to.run(t, 0, "runs", "events", "done"); !strings.Contains(out, "run.succeeded") {
-		t.Errorf("the history:\n%s", out)
-	}
 	to.run(t, 0, "doctor", "--all")
 }
 
