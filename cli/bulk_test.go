@@ -3,7 +3,6 @@ package cli_test
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -19,30 +18,8 @@ func crowd(t *testing.T, w *world) {
 	for n := range 1100 {
 		w.stdin += fmt.Sprintf(`{"runId":"crowd-%04d","delay":"1h"}`+"\n", n)
 	}
-	if r := w.run(t.Context(), "trigger", "emails.welcome", "--batch", "-"); r.code != cli.ExitOK {
-		t.Fatalf("%+v", r)
-	}
+	mustRun(t, w, "trigger", "emails.welcome", "--batch", "-")
 	w.stdin = ""
-}
-
-func TestBulk_Interrupted_SaysHowToGoOn(t *testing.T) {
-	t.Parallel()
-	w := newWorld()
-	crowd(t, w)
-	ctx, cancel := context.WithCancel(t.Context())
-	news := &lookout{seen: cancel, text: "cancelled: 1000, skipped: 0, failed: 0, going on"}
-	args := []string{"runs", "cancel", "--task", "emails.welcome", "--yes"}
-	r := runWith(ctx, w, &cli.Options{Args: args, Stderr: news})
-	if r.code != cli.ExitInterrupted || r.stdout != "cancelled: 1000, skipped: 0, failed: 0\n" {
-		t.Fatalf("%d %s\n%s", r.code, r.stdout, news.String())
-	}
-	next := regexp.MustCompile(`with --after '(\S+)' goes on`).FindStringSubmatch(news.String())
-	if next == nil {
-		t.Fatalf("nothing says how to go on: %s", news.String())
-	}
-	if r := w.run(t.Context(), append(args, "--after", next[1])...); r.code != cli.ExitOK || r.stdout != "cancelled: 100, skipped: 0, failed: 0\n" {
-		t.Errorf("%+v", r)
-	}
 }
 
 func TestPrefix_AmongMoreRunsThanAreLookedAt(t *testing.T) {
@@ -56,9 +33,7 @@ func TestPrefix_AmongMoreRunsThanAreLookedAt(t *testing.T) {
 		t.Errorf("an ambiguous prefix: %+v", r)
 	}
 	// One of those that were read begins with it; the others are unknown.
-	if r := w.run(t.Context(), "trigger", "emails.welcome", "--id", "single-run"); r.code != cli.ExitOK {
-		t.Fatalf("%+v", r)
-	}
+	mustRun(t, w, "trigger", "emails.welcome", "--id", "single-run")
 	if r := w.run(t.Context(), "runs", "get", "single"); r.code != cli.ExitOK {
 		t.Errorf("looking: %+v", r)
 	}
@@ -94,9 +69,7 @@ func TestPrune_OldRunsBehindMoreThanIsCounted_AreRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	for _, args := range []string{"trigger emails.welcome --id old-run", "worker --drain --no-tick"} {
-		if r := w.run(t.Context(), strings.Fields(args)...); r.code != cli.ExitOK {
-			t.Fatalf("%+v", r)
-		}
+		mustRun(t, w, strings.Fields(args)...)
 	}
 	w.millis.Add(time.Hour.Milliseconds())
 	w.wrap = func(s lane.Storage) lane.Storage { return longList{s} }

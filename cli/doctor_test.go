@@ -135,9 +135,7 @@ func TestDoctor_FindsEachFault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld()
-			if r := w.run(t.Context(), "trigger", "emails.welcome", "--id", "some-run", "--delay", "1h"); r.code != cli.ExitOK {
-				t.Fatalf("%+v", r)
-			}
+			mustRun(t, w, "trigger", "emails.welcome", "--id", "some-run", "--delay", "1h")
 			if c.change != nil {
 				c.change(w)
 			}

@@ -23,22 +23,12 @@ var interruptible = map[string]struct {
 	done    string // how the command says it
 	makes   bool   // a run for each
 }{
-	"runs resume":         {"runs resume --task emails.welcome --yes", delayedCrowd, 1000, "resumed", false},
+	"runs resume":         {"runs resume --task emails.welcome --yes", crowd, 1000, "resumed", false},
 	"runs cancel":         {"runs cancel --task emails.welcome --yes", crowd, 1000, "cancelled", false},
 	"runs retry":          {"runs retry --task emails.watched --yes", failedCrowd, 1000, "retried", true},
 	"runs rerun":          {"runs rerun --task emails.watched --yes", failedCrowd, 1000, "repeated", true},
 	"runs prune":          {"runs prune --older-than 1d --yes", agedCrowd, 500, "removed", false},
 	"deadletters requeue": {"deadletters requeue --all --yes", deadCrowd, 1000, "requeued", false},
-}
-
-// delayedCrowd are as many runs that wait.
-func delayedCrowd(t *testing.T, w *world) {
-	t.Helper()
-	for n := range 1100 {
-		w.stdin += fmt.Sprintf(`{"runId":"crowd-%04d","delay":"1h"}`+"\n", n)
-	}
-	mustRun(t, w, "trigger", "emails.welcome", "--batch", "-")
-	w.stdin = ""
 }
 
 // failedCrowd are as many runs, all of them failed.

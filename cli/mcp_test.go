@@ -53,9 +53,7 @@ func (e *echoing) Serve(ctx context.Context, api http.Handler, in io.Reader, out
 func TestMCP_ToolsActInTheNameOfTheUser(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	if r := w.run(t.Context(), "trigger", "emails.welcome", `{"to":"u"}`, "--id", "r1", "--delay", "1h"); r.code != cli.ExitOK {
-		t.Fatalf("%+v", r)
-	}
+	mustRun(t, w, "trigger", "emails.welcome", `{"to":"u"}`, "--id", "r1", "--delay", "1h")
 	call := func(in string, args ...string) result {
 		var out strings.Builder
 		r := runWith(t.Context(), w, &cli.Options{Args: args, Folder: t.TempDir(), MCP: echo, Stdin: strings.NewReader(in), Stdout: &out})

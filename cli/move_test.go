@@ -14,9 +14,7 @@ import (
 func TestMove_FromOneLaneToAnother(t *testing.T) {
 	t.Parallel()
 	from := newWorld()
-	if r := from.run(t.Context(), "trigger", "emails.welcome", `{"to":"u_1"}`, "--id", "moved"); r.code != cli.ExitOK {
-		t.Fatalf("%+v", r)
-	}
+	mustRun(t, from, "trigger", "emails.welcome", `{"to":"u_1"}`, "--id", "moved")
 	r := from.run(t.Context(), "export")
 	if r.code != cli.ExitOK || !strings.HasPrefix(r.stderr, "wrote 1 run, ") {
 		t.Fatalf("%+v", r)

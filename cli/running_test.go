@@ -55,9 +55,7 @@ func TestRunning_IsShownWithoutItsToken(t *testing.T) {
 		}
 		return nil
 	}
-	if r := w.run(t.Context(), "trigger", "emails.watched", "{}"); r.code != cli.ExitOK {
-		t.Fatalf("%+v", r)
-	}
+	mustRun(t, w, "trigger", "emails.watched", "{}")
 	if r := w.run(t.Context(), "worker", "--drain", "--no-tick", "--worker-id", "w1"); r.code != cli.ExitOK || !looked {
 		t.Fatalf("%+v", r)
 	}

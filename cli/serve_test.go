@@ -63,9 +63,7 @@ func fetch(t *testing.T, url, token string) (status int, body string) {
 func TestServe_AnswersUntilInterrupted(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	if r := w.run(t.Context(), "trigger", "emails.welcome", `{"to":"u"}`, "--id", "r1"); r.code != cli.ExitOK {
-		t.Fatalf("%+v", r)
-	}
+	mustRun(t, w, "trigger", "emails.welcome", `{"to":"u"}`, "--id", "r1")
 	url, stop := serving(t, w, t.TempDir(), "serve")
 	status, item := fetch(t, url+"/v1/runs", "")
 	line := w.run(t.Context(), "runs", "list", "--json").stdout
@@ -89,9 +87,7 @@ func TestServe_EachChangeIsALine(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	for _, id := range []string{"r1", "r2"} {
-		if r := w.run(t.Context(), "trigger", "emails.welcome", `{"to":"u"}`, "--id", id, "--delay", "1h"); r.code != cli.ExitOK {
-			t.Fatalf("%+v", r)
-		}
+		mustRun(t, w, "trigger", "emails.welcome", `{"to":"u"}`, "--id", id, "--delay", "1h")
 	}
 	url, stop := serving(t, w, t.TempDir(), "serve")
 	for _, path := range []string{"/v1/runs/r1/cancel", "/runs/r2/cancel"} {

@@ -56,9 +56,7 @@ func TestRun_FlagsOfTheDeployment_ReachTheOpener(t *testing.T) {
 	args := []string{
 		"runs", "list", "--table", "t", "--env", "staging", "--queues", "a=b", "--region", "eu-west-1", "--profile", "p", "--endpoint-url", "http://x",
 	}
-	if r := w.run(t.Context(), args...); r.code != cli.ExitOK {
-		t.Fatalf("%+v", r)
-	}
+	mustRun(t, w, args...)
 	for name, want := range map[string]string{
 		"RUNLANE_TABLE": "t", "RUNLANE_ENV": "staging", "RUNLANE_QUEUES": "a=b", "AWS_REGION": "eu-west-1", "AWS_PROFILE": "p", "AWS_ENDPOINT_URL": "http://x",
 	} {
@@ -124,9 +122,7 @@ func TestRun_ResultsThatNobodyReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld()
-			if r := w.run(t.Context(), "trigger", "emails.welcome"); r.code != 0 {
-				t.Fatalf("%+v", r)
-			}
+			mustRun(t, w, "trigger", "emails.welcome")
 			for _, args := range [][]string{{"runs", "list"}, {"runs", "list", "--json", "--all"}, {"version"}} {
 				r := runWith(t.Context(), w, &cli.Options{Args: args, Stdout: failing{c.err}})
 				if r.code != c.code || (r.stderr == "") != (c.code == cli.ExitOK) {
@@ -140,9 +136,7 @@ func TestRun_ResultsThatNobodyReads(t *testing.T) {
 func TestRun_EndOfTheContext_IsAnInterruptOrTheTimeLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	if r := w.run(t.Context(), "trigger", "emails.welcome", "--id", "waiting-run"); r.code != 0 {
-		t.Fatalf("%+v", r)
-	}
+	mustRun(t, w, "trigger", "emails.welcome", "--id", "waiting-run")
 	ctx, cancel := context.WithCancel(t.Context())
 	news := &lookout{seen: cancel, text: "run.delivery_requested"}
 	if code := runWith(ctx, w, &cli.Options{Args: []string{"runs", "watch", "waiting-run"}, Stderr: news}).code; code != cli.ExitInterrupted {
@@ -268,9 +262,7 @@ func TestRun_FlagsEndAtTwoDashes(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	for _, id := range []string{"--all", "kept"} {
-		if r := w.run(t.Context(), "trigger", "emails.welcome", "--id", id); r.code != cli.ExitOK {
-			t.Fatalf("%+v", r)
-		}
+		mustRun(t, w, "trigger", "emails.welcome", "--id", id)
 	}
 	if r := w.run(t.Context(), "runs", "cancel", "--env", "default", "--", "--all"); r.code != cli.ExitOK {
 		t.Errorf("%+v", r)

@@ -61,10 +61,7 @@ func TestTasksList_JSON_ShowsEveryFieldOfARecord(t *testing.T) {
 	if err := w.storage.PutTask(t.Context(), &lane.PutTaskCommand{Record: record}); err != nil {
 		t.Fatal(err)
 	}
-	got := w.run(t.Context(), "tasks", "list", "--json")
-	if got.code != 0 {
-		t.Fatal(got.stderr)
-	}
+	got := mustRun(t, w, "tasks", "list", "--json")
 	fields := leaves("", reflect.ValueOf(record))
 	for path, field := range fields {
 		if field.IsZero() {

@@ -38,9 +38,7 @@ func TestTrigger_AnotherLimitHereThanInTheTasksProgram_IsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.orders = true
-	if got := w.run(t.Context(), "tick"); got.code != 0 {
-		t.Fatal(got.stderr)
-	}
+	mustRun(t, w, "tick")
 	w.orders, w.plain = false, true
 	ship := []string{"trigger", "orders.ship", "{}", "--idempotency-key", "", "--concurrency-key", "", "--id"}
 	for _, c := range []struct {
