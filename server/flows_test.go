@@ -28,26 +28,16 @@ func TestFlows_FromTheirStartToARetry(t *testing.T) {
 	tag := got.header.Get("ETag")
 	w.ask(t, "GET", "/v1/flows/release", "", "If-None-Match: "+tag).want(t, 304)
 	w.ask(t, "POST", "/v1/flows/release/retry", "").want(t, 409, "has not finished")
-	w.works(t, 2)
+	w.executeAll(t)
 	w.ask(t, "GET", "/v1/flows/release", "", "If-None-Match: "+tag).want(t, 200, `"status":"failed"`, `"failure":{"code":`)
 	w.ask(t, "GET", "/v1/flows/release?sizes=true", "").want(t, 200, `"outputBytes":8`)
 	w.ask(t, "POST", "/v1/flows/release/cancel", "").want(t, 409, "there is nothing to cancel")
 	w.ask(t, "POST", "/v1/flows/release/retry", `{"dryRun":true}`).want(t, 409, `undone by \"undo\"`, "NothingUndone")
 	w.ask(t, "POST", "/v1/flows/release/retry", `{"dryRun":true,"nothingUndone":true}`).want(t, 200, `"status":"failed","renewed":["build","undo"],"dryRun":true}`)
 	w.ask(t, "POST", "/v1/flows/release/retry", `{"reason":"the printer has paper","nothingUndone":true}`).want(t, 200, `"status":"active","open":["build","undo"],"renewed":["build","undo"]}`)
-	w.works(t, 2)
+	w.executeAll(t)
 	w.ask(t, "GET", "/v1/flows?status=failed", "").want(t, 200, `"items":[{"v":1,"kind":"flow","flowId":"release","status":"failed","retries":1,`)
 	if log := w.log.String(); !strings.Contains(log, `"operation":"retryFlow","flow":"release","code":"done"`) {
 		t.Errorf("the audit does not name the flow: %s", log)
-	}
-}
-
-// works executes runs.
-func (w *world) works(t *testing.T, runs int) {
-	t.Helper()
-	for range runs {
-		if _, err := w.ExecuteNext(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

@@ -392,18 +392,9 @@ func TestWebhooks_ACursorThatIsTooOld_LosesNothing(t *testing.T) {
 	})
 }
 
-// plain is a storage that keeps no order of commits.
-type plain struct{ lane.Storage }
-
-func (s plain) Capabilities() lane.StorageCapabilities {
-	c := s.Storage.Capabilities()
-	c.FeedsCommits = false
-	return c
-}
-
 func TestWebhooks_WithoutAFeed_DoNotBegin(t *testing.T) {
 	t.Parallel()
-	p := newProcess(t, plain{memlane.NewStorage(nil)}, newReceiver(), toldOf)
+	p := newProcess(t, withoutFeed{memlane.NewStorage(nil)}, newReceiver(), toldOf)
 	err := p.hooks.Run(t.Context(), p.Runtime)
 	if runlane.CodeOf(err) != runlane.ErrCapabilityUnsupported || !strings.Contains(err.Error(), "order of commits") {
 		t.Errorf("%v", err)
