@@ -89,6 +89,21 @@ func TestRun_Abandoned_CountsAttemptsWithoutAnOutcome(t *testing.T) {
 	}
 }
 
+func TestLease_IsOverAtItsVeryMillisecond(t *testing.T) {
+	t.Parallel()
+	lease := runlane.Lease{Token: "t", WorkerID: "w", ExpiresAt: noon}
+	for at, want := range map[time.Time]bool{
+		noon.Add(-time.Millisecond): false, noon.Add(-time.Nanosecond): false, noon: true, noon.Add(time.Hour): true,
+	} {
+		if got := lease.Expired(at); got != want {
+			t.Errorf("%v: got %t", at, got)
+		}
+	}
+	if !(runlane.Lease{}).Expired(noon) {
+		t.Error("a zero lease is not over")
+	}
+}
+
 func TestRun_SummaryHasNoPayloadAndNoDetail(t *testing.T) {
 	t.Parallel()
 	run := filled[runlane.Run](t)
