@@ -54,6 +54,40 @@ func TestClaim_Lost_DoesNothing(t *testing.T) {
 	})
 }
 
+// A client whose run calls others is claimed again once all have ended, and gets their results.
+func TestClaim_CallsRuns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rt := clients(t, core.Options{Tasks: []core.ClientTask{{Definition: thumb.Definition()}}}, resize)
+		parent, request := callsThumbs(t, rt, "1", "2")
+		_, err := rt.ByToken(t.Context(), parent.Token)
+		stale(t, err)
+		for range 2 {
+			child := claimNext(t, rt, nil)
+			if child.Run.TaskID != "images.thumb" || child.Run.Source.RunID != parent.Run.ID {
+				t.Fatalf("claimed %+v", child.Run)
+			}
+			if err := child.Complete(t.Context(), child.Run.Payload); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again := claimNext(t, rt, nil)
+		if again.Run.ID != parent.Run.ID {
+			t.Fatalf("claimed %+v", again.Run)
+		}
+		for range 2 { // an answer may be lost, and is asked for again
+			held, err := rt.ByToken(t.Context(), again.Token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs, err := held.CallRuns(t.Context(), request)
+			if err != nil || len(runs) != 2 || string(runs[0].Output) != "1" || string(runs[1].Output) != "2" {
+				t.Fatalf("%v, %v", runs, err)
+			}
+		}
+	})
+}
+
 var thumb = runlane.NewTask[json.RawMessage]("images.thumb", nil)
 
 // callsThumbs claims a run that calls one of thumb for each payload, and is suspended by that.
