@@ -324,6 +324,7 @@ func TestClaim_RefusesWhatCannotBe(t *testing.T) {
 		"a long lease":     {core.ClaimOptions{Lease: time.Hour}, runlane.ErrValidationFailed},
 		"no queue":         {core.ClaimOptions{Queues: []runlane.QueueName{}}, runlane.ErrConfigurationInvalid},
 		"an unknown task":  {core.ClaimOptions{Tasks: []runlane.TaskID{"images.none"}}, runlane.ErrTaskNotFound},
+		"no run id":        {core.ClaimOptions{RunID: "a:b"}, runlane.ErrValidationFailed},
 		"a worker with \n": {core.ClaimOptions{WorkerID: "a\n"}, runlane.ErrValidationFailed},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -147,6 +147,12 @@ func TestQueueStats_WhatTheTransportCannotTell(t *testing.T) {
 	if runlane.CodeOf(err) != runlane.ErrTransportUnavailable || stats == nil || stats.Waiting != 1 || stats.Backlog != -1 {
 		t.Errorf("stats are %+v, %v", stats, err)
 	}
+	if err := rt.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rt.Queues().Stats(t.Context(), "default"); runlane.CodeOf(err) != runlane.ErrConfigurationInvalid {
+		t.Errorf("a closed runtime returned %v", err)
+	}
 	bound := scenarios.NewScriptedTransport()
 	bound.Bind("default")
 	bound.SetDepth(5)
