@@ -85,12 +85,16 @@ type countedHistory struct {
 
 	mu    sync.Mutex
 	reads int
+	down  bool
 }
 
 func (c *countedHistory) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runlane.Page[runlane.EventRecord], error) {
 	c.mu.Lock()
 	c.reads++
 	c.mu.Unlock()
+	if c.down {
+		return nil, errUnheard
+	}
 	return c.Storage.ListRunEvents(ctx, q)
 }
 
@@ -126,9 +130,14 @@ func TestHazard51_OrdinaryRuns_AreToldFromSuspectsWithoutAnotherRead(t *testing.
 		deliver(false, 0) // attempt 1 fails
 		dieWith(t, storage.Storage, run.ID, runlane.DefaultQueue, time.Minute)
 		time.Sleep(2 * time.Minute)
+		wakeup := lane.Wakeup{RunKey: lane.RunKey{RunID: run.ID}, Queue: run.Queue}
+		storage.down = true // nothing is decided by a history that cannot be read
+		if result, err := rt.ExecuteDelivery(t.Context(), wakeup, &core.DeliveryOptions{Beside: true}); runlane.CodeOf(err) != runlane.ErrStorageUnavailable {
+			t.Errorf("without the history: %+v, %v", result, err)
+		}
+		storage.down = false
 		deliver(true, 1) // one outcome and one abandoned attempt, in this order
-		_, err := rt.ExecuteDelivery(t.Context(), lane.Wakeup{RunKey: lane.RunKey{RunID: run.ID}, Queue: run.Queue}, nil)
-		if err != nil {
+		if _, err := rt.ExecuteDelivery(t.Context(), wakeup, nil); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
