@@ -158,25 +158,6 @@ func (e *execution) insertAll(ctx context.Context, t *testing.T, jobs []job) {
 	}
 }
 
-func TestNewJobs_AreOf200BytesAndDiffer(t *testing.T) {
-	t.Parallel()
-	seen := map[job]bool{}
-	for _, j := range newJobs(rand.New(rand.NewPCG(1, 1)), 100) {
-		encoded, err := json.Marshal(j)
-		if err != nil || len(encoded) != payloadBytes {
-			t.Errorf("%s has %d bytes: %v", encoded, len(encoded), err)
-		}
-		ofRiver, err := json.Marshal(riverJob{j})
-		if err != nil || !bytes.Equal(ofRiver, encoded) {
-			t.Errorf("River encodes %s: %v", ofRiver, err)
-		}
-		seen[j] = true
-	}
-	if len(seen) != 100 {
-		t.Errorf("%d different jobs", len(seen))
-	}
-}
-
 // The whole program, on what every machine has: each line is JSON, and each metric has a row with a spread.
 func TestRun_JSON_HasOneLineARow(t *testing.T) {
 	t.Parallel()
@@ -208,49 +189,5 @@ func TestRun_JSON_HasOneLineARow(t *testing.T) {
 	}
 	if left, err := os.ReadDir(arguments[len(arguments)-1]); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
-	}
-}
-
-func TestRun_ASubjectThatFails_IsNamedAndFailsTheProgram(t *testing.T) {
-	t.Parallel()
-	o, err := parseOptions([]string{"-quick", "-rounds", "1", "-workers", "2", "-only", "memory/(channel|sqlite)"}, &bytes.Buffer{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cancelled, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := compareAll(cancelled, o, testPlace(t), func(string) {}); err == nil {
-		t.Error("a cancelled comparison has no fault")
-	}
-	r := &result{skipped: []skipped{{Kind: kindSkipped, Name: "a"}, {Kind: kindFailed, Name: "b", Reason: "c"}}}
-	if err := r.fault(); err == nil || err.Error() != "b: c" {
-		t.Errorf("fault %v", err)
-	}
-	r.skipped = r.skipped[:1]
-	if err := r.fault(); err != nil {
-		t.Errorf("what cannot be had is a fault: %v", err)
-	}
-}
-
-func TestParseOptions_RefusesWhatMakesNoSense(t *testing.T) {
-	t.Parallel()
-	for _, arguments := range [][]string{{"-only", "("}, {"-rounds", "0"}, {"-workers", "0"}, {"surplus"}, {"-unknown"}} {
-		var stderr bytes.Buffer
-		if _, err := parseOptions(arguments, &stderr); err == nil || stderr.Len() == 0 {
-			t.Errorf("%v: %v, %q", arguments, err, stderr.String())
-		}
-	}
-}
-
-func TestOnThisMachine_OnlyLoopback(t *testing.T) {
-	t.Parallel()
-	for endpoint, want := range map[string]bool{
-		"http://127.0.0.1:4566": true, "http://localhost:4566": true, "http://[::1]:4566": true,
-		"https://dynamodb.eu-west-1.amazonaws.com": false, "http://192.0.2.1:4566": false, "": false, "::": false,
-		"http://127.0.0.1.example.org": false,
-	} {
-		if got := onThisMachine(endpoint); got != want {
-			t.Errorf("%q: %v", endpoint, got)
-		}
 	}
 }

@@ -106,47 +106,6 @@ func TestAccountCommands_Exist(t *testing.T) {
 	}
 }
 
-func TestMistypedCommands_AreFound(t *testing.T) {
-	t.Parallel()
-	i := theInstallation(t)
-	for _, line := range []string{
-		"runlane tik", "runlane tick --drian", "runlane runs lst", "runlane runs list --limit many", "runlane runs list --status dead",
-		"runlane deadletters requeue --reson x", "runlane runs list --table TABEL",
-		"aws sqs start-message-move-tasks --source-arn WORK_DEAD_LETTERS_ARN", "aws sqs start-message-move-task --queue-url WORK_DEAD_LETTERS_URL",
-		"aws sqs start-message-move-task", "aws sqs purge-queue --queue-url", "aws sqs purge-queue --queue-url A_QUEUE",
-		"aws lambda update-event-source-mapping --uuid UUID --enabled true", "aws s3 rm --recursive", "aws dynamodb wait table-exist --table-name TABLE",
-		"sam deploi", "sam deploy", "sam deploy --guided", "sam deploy --stack-name", "sam deploy --stack-name runlane",
-		"sam deploy --parameter-overrides Revision=REVISION", "sam deploy --stack-name STACK --guide",
-		"sam deploy --stack-name STACK --parameter-overrides Deployment=AllAtOnce",
-		"sam deploy --stack-name STACK --parameter-overrides WebhookSecrets=SECRET", "sam deploy --stack-name STACK --parameter-overrides PARAMETER",
-		"sam deploy --stack-name STACK --parameter-overrides \"WebhookSecret=$SECRET\"",
-		"sam deploy --stack-name STACK --parameter-overrides WebhookSecret=SECRET Revision=REVISION",
-		"read SECRET", "read -rs", "read -rs SECRETS", "make chek", "git reset",
-		"export $(aws cloudformation describe-stack --stack-name STACK)", "export TABLE=x", "rm -r x",
-	} {
-		blocks, err := runbook.Parse("```console account\n" + line + "\n```\n")
-		if err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
-		c := blocks[0].Steps[0]
-		if err := i.Check(&c); err == nil && (c.Words[0] != "runlane" || parserFault(t, &c) == "") {
-			t.Errorf("%q was accepted", line)
-		}
-	}
-	for name, text := range map[string]string{
-		"no mark":      "```\nrunlane tick\n```\n",
-		"another mark": "```bash\nrunlane tick\n```\n",
-		"no end":       "```console\nrunlane tick\n",
-		"a pipe":       "```console\nrunlane tick | cat\n```\n",
-		"a quote":      "```console\nrunlane tick \"\n```\n",
-		"two lines":    "```console\nrunlane tick \\\n```\n",
-	} {
-		if _, err := runbook.Parse(text); err == nil {
-			t.Errorf("%s was accepted", name)
-		}
-	}
-}
-
 // An override that is to last has to be in samconfig.toml too, or the next deployment takes it back. Deployment is none of those: it is
 // set back by the section itself.
 func TestLastingOverrides_SayWhereTheyLast(t *testing.T) {
