@@ -13,24 +13,16 @@ import (
 const (
 	// LedgerVariable names the file that attempts write a line into when they begin.
 	LedgerVariable = "LEDGER"
-	// CrashVariable names a file: the process that finds and removes it dies between its next commit and the publishing
-	// of it.
-	CrashVariable = "CRASH"
-	// ClockVariable is how far the process's clock is ahead, as a duration; it may be negative.
+	// ClockVariable is how far the clock of the chaos program is ahead, as a duration; it may be negative.
 	ClockVariable = "CLOCK"
-	// WithoutVariable names a task for which the process has no handler.
-	WithoutVariable = "WITHOUT"
 )
 
 // What an attempt does. Whatever it is, but for Poison, the second attempt of a run succeeds.
 const (
 	Succeed = ""
-	Fail    = "fail"
 	Ignore  = "ignore" // its context, for ever
 	Wait    = "wait"   // until its context ends
 	Die     = "die"    // with the whole process
-	Follow  = "follow" // triggers another run
-	Meet    = "meet"   // waits until as many attempts have begun as Act.Party says
 	// dies with the whole process, each time; the first time when as many attempts have begun as Act.Party says
 	Poison = "poison"
 	Linger = "linger" // waits until its context ends; the second attempt takes a moment
@@ -43,17 +35,10 @@ type Act struct {
 	Party int    `json:"party,omitempty"`
 }
 
-// The tasks are alike but for their names: one of them may have no handler.
-var (
-	Play  = newTask("play")
-	Other = newTask("other")
-)
-
-func newTask(id runlane.TaskID) *runlane.Task[Act] {
-	return runlane.NewTask(id, &runlane.TaskOptions[Act]{
-		Retry: runlane.Retry{MaxAttempts: 3, Backoff: runlane.Fixed(time.Second), NoJitter: true},
-	})
-}
+// Play is the task.
+var Play = runlane.NewTask("play", &runlane.TaskOptions[Act]{
+	Retry: runlane.Retry{MaxAttempts: 3, Backoff: runlane.Fixed(time.Second), NoJitter: true},
+})
 
 // Entry is one attempt that began.
 type Entry struct {

@@ -1,19 +1,14 @@
 package lambdatest_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/examples/webhooks"
@@ -60,83 +55,5 @@ func TestDeployedPrograms_DeliverThroughQueueRelayAndTick(t *testing.T) {
 	trigger("grumpy", `{"who": "grumpy"}`, nil)
 	i.succeeds(ids...)
 	equal(t, "webhooks", received.Load(), int64(len(ids)))
-	i.sound()
-}
-
-// One batch of everything that can be in a queue: what is the run's is recorded with it, what is not comes back alone.
-func TestBatch_OfEverything_ReportsAloneWhatCannotBeHandled(t *testing.T) {
-	t.Parallel()
-	i := install(t, installOptions{})
-	bridge := i.deploy("program", functions.RoleBridge, lambdatest.Options{}, map[string]string{lambdatest.WithoutVariable: "other"})
-	good := i.act(lambdatest.Play, lambdatest.Act{Name: "good"}, nil)
-	failing := i.act(lambdatest.Play, lambdatest.Act{Name: "failing", Do: lambdatest.Fail}, nil)
-	other := i.act(lambdatest.Other, lambdatest.Act{Name: "other"}, nil)
-	const malformed, foreign, newer, gone = "hello", `{"v":1,"environment":"staging","runId":"run_1","queue":"default","requestedAt":"2026-11-03T12:00:00Z"}`,
-		`{"v":2}`, `{"v":1,"environment":"prod","runId":"run_gone","queue":"default","requestedAt":"2026-11-03T12:00:00Z"}`
-	for _, body := range []string{malformed, foreign, newer, gone} {
-		i.send(body)
-	}
-	event := i.receive(7)
-	answer := invoke(t, bridge, event)
-	var response events.SQSEventResponse
-	if err := json.Unmarshal(answer.Payload, &response); err != nil || answer.Failure != "" {
-		t.Fatalf("answer is %q %s", answer.Failure, answer.Payload)
-	}
-	var back []string
-	for _, f := range response.BatchItemFailures {
-		at := slices.IndexFunc(event.Records, func(r events.SQSMessage) bool { return r.MessageId == f.ItemIdentifier })
-		if at < 0 {
-			t.Fatalf("a failure of an unknown record: %s", answer.Payload)
-		}
-		body := event.Records[at].Body
-		if strings.Contains(body, string(other)) {
-			body = "other"
-		}
-		back = append(back, body)
-	}
-	slices.Sort(back)
-	equal(t, "handed back", back, []string{malformed, "other", foreign, newer})
-	i.succeeds(good)
-	for id, want := range map[runlane.RunID]runlane.Status{failing: runlane.StatusRetrying, other: runlane.StatusQueued} {
-		run, err := i.Runs().Get(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		equal(t, "status", run.Status, want)
-	}
-	i.sound()
-
-	// The next version has the handler: what came back, and the retry, reach their ends through the same queue.
-	next := i.deploy("program", functions.RoleBridge, lambdatest.Options{}, nil)
-	i.mapQueue(next, eventsource.QueueOptions{})
-	i.succeeds(good, failing, other)
-	i.sound()
-}
-
-// A hundred invocations at once, each in a separate process, and none ends before all have begun.
-func TestInvocations_HundredAtOnce_EachExecutesItsRun(t *testing.T) {
-	t.Parallel()
-	const invocations = 100
-	i := install(t, installOptions{})
-	bridge := i.deploy("program", functions.RoleBridge, lambdatest.Options{
-		Concurrency: invocations, InitTimeout: patience, Timeout: patience,
-	}, nil)
-	var ids []runlane.RunID
-	for n := range invocations {
-		ids = append(ids, i.act(lambdatest.Play, lambdatest.Act{Name: fmt.Sprint("guest-", n), Do: lambdatest.Meet, Party: invocations}, nil))
-	}
-	var running sync.WaitGroup
-	for _, record := range i.receive(invocations).Records {
-		running.Go(func() {
-			answer, err := bridge.InvokeJSON(t.Context(), events.SQSEvent{Records: []events.SQSMessage{record}})
-			if err != nil || answer.Failure != "" || string(answer.Payload) != `{"batchItemFailures":[]}` {
-				t.Errorf("answer is %+v, %v", answer, err)
-			}
-		})
-	}
-	running.Wait()
-	i.succeeds(ids...)
-	equal(t, "attempts", len(i.attempts()), invocations)
-	equal(t, "processes", len(bridge.Processes()), invocations)
 	i.sound()
 }

@@ -41,22 +41,16 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// build makes the program that tests the harness, and those of the product.
+// build makes the program of the tests, and those of the product.
 func build(short bool) (err error) {
 	if bin, err = os.MkdirTemp("", "functions"); err != nil {
 		return err
 	}
-	programs := []string{"hello", "program"}
-	if short {
-		programs = programs[:1]
-	}
-	for _, name := range programs {
-		if err := run("go", "build", "-tags", "lambda.norpc", "-o", filepath.Join(bin, name, "bootstrap"), "./testdata/"+name); err != nil {
-			return err
-		}
-	}
 	if short {
 		return nil
+	}
+	if err := run("go", "build", "-tags", "lambda.norpc", "-o", filepath.Join(bin, "program", "bootstrap"), "./testdata/program"); err != nil {
+		return err
 	}
 	for target, folder := range map[string]string{
 		"build-Bridge": "bridge", "build-Relay": "relay", "build-Tick": "tick", "build-Server": "server",

@@ -1,9 +1,6 @@
 package lambdatest_test
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -67,49 +64,6 @@ func TestInvocation_EndsInTheMiddle_RunIsExecutedAgain(t *testing.T) {
 			i.sound()
 		})
 	}
-}
-
-func TestIdleProcess_SIGTERM_CostsNothing(t *testing.T) {
-	t.Parallel()
-	i := install(t, installOptions{})
-	bridge := i.deploy("program", functions.RoleBridge, lambdatest.Options{}, nil)
-	for n := range 3 {
-		id := i.act(lambdatest.Play, lambdatest.Act{Name: fmt.Sprint(n)}, nil)
-		if answer := invoke(t, bridge, i.receive(1)); answer.Failure != "" || !answer.Cold {
-			t.Fatalf("answer is %+v", answer)
-		}
-		i.succeeds(id)
-		bridge.Signal(syscall.SIGTERM)
-		until(t, "the process has ended", func() bool { return len(bridge.Processes()) == 0 })
-	}
-	equal(t, "attempts", i.attempts(), []string{"0", "1", "2"})
-	i.sound()
-}
-
-// A process dies between the commit of a follow-up run and the publishing of its wakeup. No other process knows of the wakeup; the tick
-// finds it in the outbox when its publisher's claim is over.
-func TestCrash_BetweenCommitAndPublish_TickPublishes(t *testing.T) {
-	t.Parallel()
-	i := install(t, installOptions{visibility: shortVisibility})
-	crash := filepath.Join(t.TempDir(), "crash")
-	if err := os.WriteFile(crash, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	bridge := i.deploy("program", functions.RoleBridge, lambdatest.Options{Timeout: shortTimeout}, map[string]string{lambdatest.CrashVariable: crash})
-	id := i.act(lambdatest.Play, lambdatest.Act{Name: "parent", Do: lambdatest.Follow}, nil)
-	if answer := invoke(t, bridge, i.receive(1)); answer.Failure != lambdatest.FailureExit {
-		t.Fatalf("the process survived its crash: %+v", answer)
-	}
-	if _, err := os.Stat(crash); !os.IsNotExist(err) {
-		t.Fatalf("it died of something else: %v", err)
-	}
-	i.mapQueue(bridge, eventsource.QueueOptions{Timeout: shortTimeout})
-	i.tickEvery(i.deploy("program", functions.RoleTick, lambdatest.Options{}, nil), 5*time.Second)
-	i.succeeds(id) // it triggers again, with the same key
-	child := i.act(lambdatest.Play, lambdatest.Act{Name: "parent's"}, &runlane.TriggerOptions{IdempotencyKey: "parent"})
-	i.succeeds(child)
-	equal(t, "attempts", i.attempts(), []string{"parent", "parent 2", "parent's"})
-	i.sound()
 }
 
 // The bridge does not wait for such a handler until Lambda kills it: it answers in time, and the attempt has timed out.

@@ -78,11 +78,3 @@ func (i *installation) receive(n int) events.SQSEvent {
 	})
 	return event
 }
-
-// send puts a message into the queue that is none of the product's.
-func (i *installation) send(body string) {
-	i.t.Helper()
-	if _, err := i.sqs.SendMessage(i.t.Context(), &sqs.SendMessageInput{QueueUrl: &i.queue.URL, MessageBody: &body}); err != nil {
-		i.t.Fatal(err)
-	}
-}

@@ -14,7 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/runlane/runlane-go"
@@ -49,7 +48,6 @@ type installation struct {
 
 type installOptions struct {
 	name       runlane.QueueName // "": default
-	fifo       bool
 	streamed   bool
 	visibility time.Duration // of the queue; 0: as deployed
 }
@@ -74,7 +72,7 @@ func install(t *testing.T, o installOptions) *installation {
 		i.db = aws.ToString(client.Options().BaseEndpoint)
 		i.table = awstest.StreamedTable(t, client)
 	}
-	i.queue = awstest.Queue(t, i.sqs, o.fifo)
+	i.queue = awstest.Queue(t, i.sqs, false)
 	if o.visibility > 0 {
 		_, err := i.sqs.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{
 			QueueUrl: &i.queue.URL, Attributes: map[string]string{"VisibilityTimeout": strconv.Itoa(int(o.visibility / time.Second))},
@@ -207,21 +205,6 @@ func until(t *testing.T, what string, holds func() bool) {
 			t.Fatalf("waited in vain: %s", what)
 		}
 	}
-}
-
-// depth is how many messages are visible and received.
-func (i *installation) depth() (visible, inFlight int) {
-	i.t.Helper()
-	const a, b = types.QueueAttributeNameApproximateNumberOfMessages, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible
-	out, err := i.sqs.GetQueueAttributes(i.t.Context(), &sqs.GetQueueAttributesInput{
-		QueueUrl: &i.queue.URL, AttributeNames: []types.QueueAttributeName{a, b},
-	})
-	if err != nil {
-		i.t.Fatal(err)
-	}
-	visible, _ = strconv.Atoi(out.Attributes[string(a)])
-	inFlight, _ = strconv.Atoi(out.Attributes[string(b)])
-	return visible, inFlight
 }
 
 func equal(t *testing.T, what string, got, want any) {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 	"syscall"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/functions"
 	"github.com/runlane/runlane-go/internal/proof/e2e/lambdatest"
-	"github.com/runlane/runlane-go/lane"
 )
 
 func main() { functions.Start(open) }
@@ -24,39 +22,7 @@ func open(ctx context.Context) (*core.Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	if file := os.Getenv(lambdatest.CrashVariable); file != "" {
-		l.Transport = &crashing{Transport: l.Transport, file: file}
-	}
-	options := &core.Options{}
-	if text := os.Getenv(lambdatest.ClockVariable); text != "" {
-		ahead, err := time.ParseDuration(text)
-		if err != nil {
-			return nil, err
-		}
-		options.World = &core.World{Now: func() time.Time { return time.Now().Add(ahead) }}
-	}
-	for _, task := range []*runlane.Task[lambdatest.Act]{lambdatest.Play, lambdatest.Other} {
-		if string(task.Definition().ID) != os.Getenv(lambdatest.WithoutVariable) {
-			options.Handlers = append(options.Handlers, task.Handle(play))
-		}
-	}
-	return core.Open(ctx, l, options)
-}
-
-// crashing dies where a commit is durable and its wakeups are not sent.
-type crashing struct {
-	lane.Transport
-
-	file string
-}
-
-func (c *crashing) Unwrap() lane.Transport { return c.Transport }
-
-func (c *crashing) PublishWakeups(ctx context.Context, command *lane.PublishCommand) ([]lane.PublishOutcome, error) {
-	if os.Remove(c.file) == nil {
-		die()
-	}
-	return c.Transport.PublishWakeups(ctx, command)
+	return core.Open(ctx, l, &core.Options{Handlers: []runlane.Handler{lambdatest.Play.Handle(play)}})
 }
 
 // die leaves no time for anything.
@@ -82,12 +48,10 @@ func play(ctx context.Context, a *runlane.Attempt, act lambdatest.Act) error {
 	case a.Number > 1 && act.Do == lambdatest.Linger:
 		time.Sleep(300 * time.Millisecond) // a neighbour that dies would take it along
 		return nil
-	case a.Number > 1 && act.Do != lambdatest.Follow:
+	case a.Number > 1:
 		return nil
 	}
 	switch act.Do {
-	case lambdatest.Fail:
-		return errors.New("as asked")
 	case lambdatest.Ignore:
 		select {}
 	case lambdatest.Wait, lambdatest.Linger:
@@ -95,12 +59,6 @@ func play(ctx context.Context, a *runlane.Attempt, act lambdatest.Act) error {
 		return ctx.Err()
 	case lambdatest.Die:
 		die()
-	case lambdatest.Follow:
-		_, err := a.Trigger(ctx, lambdatest.Play.With(lambdatest.Act{Name: act.Name + "'s"}),
-			&runlane.TriggerOptions{IdempotencyKey: act.Name})
-		return err
-	case lambdatest.Meet:
-		return meet(ctx, ledger, act.Party)
 	}
 	return nil
 }
