@@ -12,8 +12,6 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
-	"github.com/runlane/runlane-go/dynamostore"
-	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/internal/proof/hostiletest"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
@@ -53,13 +51,6 @@ func (hostileMetrics) Observe(core.Metric, time.Duration, core.Labels) { panic("
 func TestHandlers_Memlane_EachEndsItsOwnRunAndNothingElse(t *testing.T) {
 	t.Parallel()
 	hostiletest.OpenProgram(t, memlane.NewStorage(nil), &core.Options{Logger: slog.New(slog.DiscardHandler)}).Attack()
-}
-
-func TestHandlers_DynamoDB_EachEndsItsOwnRunAndNothingElse(t *testing.T) {
-	t.Parallel()
-	client := awstest.DynamoDB(t)
-	storage := dynamostore.New(client, awstest.Table(t, client), &dynamostore.Options{RequestTimeout: awstest.RequestTimeout})
-	hostiletest.OpenProgram(t, storage, &core.Options{Logger: slog.New(slog.DiscardHandler)}).Attack()
 }
 
 // The same with a log, metrics, hooks and middleware that panic, or end their goroutine, whenever they are called.

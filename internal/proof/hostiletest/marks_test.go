@@ -395,21 +395,6 @@ func TestMarks_DynamoDB_ErrorTextsStandInLinesOfOutcomesAlone(t *testing.T) {
 	check(t, false, faultyTable(t))
 }
 
-// A task that chose to keep the text of errors has the mark in its record: the search finds what is there.
-func TestMarks_TheSearchCanFind(t *testing.T) {
-	w := &watch{}
-	logger := slog.New(slog.NewTextHandler(w, nil))
-	logger.Info("a line", "text", mark)
-	w.failed(&runlane.Error{Code: runlane.ErrValidationFailed, Message: "m", Meta: map[string]string{"k": mark}})
-	func() {
-		defer func() { _ = recover() }()
-		w.Count("m", 1, core.Labels{TaskID: mark})
-	}()
-	if found := w.found(); len(found) != 3 {
-		t.Errorf("found %q", found)
-	}
-}
-
 // A program that encrypts its payloads does not want them quoted: its errors are hidden, on the embedded lane and in the log too.
 func TestMarks_WithACodec_ErrorTextsAreHidden(t *testing.T) {
 	t.Parallel()
