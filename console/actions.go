@@ -17,16 +17,18 @@ type action struct {
 	danger      bool
 }
 
-// actions shows the buttons that apply now, each with the equivalent command.
+// actions shows the buttons that apply now, and the equivalent commands behind a toggle.
 func (v *visitor) actions(run *runlane.Run) g.Node {
 	id := string(run.ID)
-	var forms g.Group
+	var forms, commands g.Group
 	if v.Has(server.ScopeTrigger) && run.Waiting != nil {
 		for _, name := range signalNames(run.Waiting) {
 			forms = append(forms, v.signalForm(run, name))
+			commands = append(commands, h.Li(v.command("runs", "signal", id, name, "--body", "JSON")))
 		}
 		if run.Waiting.Has(runlane.WaitingAnything) {
 			forms = append(forms, v.anySignalForm(run))
+			commands = append(commands, h.Li(v.command("runs", "signal", id, "NAME", "--body", "JSON")))
 		}
 	}
 	if v.Has(server.ScopeOperate) {
@@ -43,14 +45,16 @@ func (v *visitor) actions(run *runlane.Run) g.Node {
 				g.If(a.name == "resume", seen(runSeen(run))),
 				h.Label(h.Class("sr"), h.For("reason-"+a.name), g.Text("Reason to "+a.name)),
 				reasonField("reason-"+a.name, ""),
-				h.Button(g.If(a.danger, h.Class("danger")), g.Text(a.title)), v.command("runs", a.name, id),
+				h.Button(g.If(a.danger, h.Class("danger")), g.Text(a.title)),
 			))
+			commands = append(commands, h.Li(v.command("runs", a.name, id)))
 		}
 	}
 	if len(forms) == 0 {
 		return g.Group{}
 	}
-	return h.Section(h.Class("actions"), h.Aria("label", "Actions"), forms)
+	return h.Section(h.Class("actions"), h.Aria("label", "Actions"), forms,
+		h.Details(h.Summary(g.Text("As commands")), h.Ul(h.Class("commands"), commands)))
 }
 
 func signalNames(w *runlane.Waiting) []string {
@@ -79,7 +83,7 @@ func (v *visitor) signalForm(run *runlane.Run, name string) g.Node {
 		h.Input(h.Type("hidden"), h.Name("signal"), h.Value(name)), seen(runSeen(run)),
 		questionOf(run.Waiting, name),
 		signalBody("signal-"+name, schema, v.typedSignal(v.r.PostFormValue("signal") == name)),
-		h.Div(h.Button(g.Text(title)), v.command("runs", "signal", string(run.ID), name, "--body", "JSON")),
+		h.Div(h.Button(g.Text(title))),
 	)
 }
 
@@ -128,6 +132,6 @@ func (v *visitor) anySignalForm(run *runlane.Run) g.Node {
 		h.Input(h.ID("signal-name"), h.Name("signal"), h.Value(form.or("signal", "")), h.Required(),
 			h.AutoComplete("off")),
 		signalBody("signal-any", nil, form),
-		h.Div(h.Button(g.Text("Send signal")), v.command("runs", "signal", string(run.ID), "NAME", "--body", "JSON")),
+		h.Div(h.Button(g.Text("Send signal"))),
 	)
 }

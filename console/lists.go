@@ -33,7 +33,7 @@ func (v *visitor) overview() (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	failed, err := list(core.RunFilter{Statuses: []runlane.Status{runlane.StatusFailed}})
+	failed, err := byStatus("failed")
 	if err != nil {
 		return nil, err
 	}
@@ -68,18 +68,76 @@ func (v *visitor) overview() (*page, error) {
 		needs = append(needs, section("Dead letters", v.deadTable(dead.Items)))
 	}
 	return &page{title: "Overview", nav: "Overview", live: "list", body: g.Group{
+		v.statusCounts(active, ended),
 		needs,
 		section("Failed last", g.Group{
-			v.runTable("Failed last", failed.Items, none(failed, g.Text("No run has failed."))),
+			v.failures(failed),
 			g.If(len(failed.Items) > 0 || failed.Next != "",
 				h.P(h.A(h.Href(v.listed("status", "failed")), g.Text("All that failed")))),
 		}),
 		v.chart(ended, active),
-		section("Needs attention first", v.runTable("Needs attention first", waits, g.Group{
+		section("Active", v.runTable("Active", waits, g.Group{
 			g.Text("Nothing is active. "), h.A(h.Href(v.Prefix+"/trigger"), g.Text("Trigger a run")), g.Text("."),
 		})),
 		section("Queues", queues),
 	}}, nil
+}
+
+// statusCounts counts the runs of both pages by status, each with a link to its list.
+func (v *visitor) statusCounts(active, ended *runlane.Page[runlane.RunSummary]) g.Node {
+	count := map[runlane.Status]int{}
+	for _, run := range slices.Concat(active.Items, ended.Items) {
+		count[run.Status]++
+	}
+	var items g.Group
+	for _, status := range runlane.Statuses() {
+		more := active.Next != ""
+		if status.Terminal() {
+			more = ended.Next != ""
+		}
+		if n := count[status]; n > 0 {
+			items = append(items, h.Li(h.A(h.Href(v.listed("status", string(status))), badge(status), g.Text(" "), counted(n, more))))
+		}
+	}
+	if len(items) == 0 {
+		return g.Group{}
+	}
+	return h.Ul(h.Class("counts"), h.Aria("label", "Runs by status"), items)
+}
+
+// groupsShown limits the kinds of failures of the overview: each costs the read of a run.
+const groupsShown = 5
+
+// failures shows the last failed runs by task and code, with the last message of each.
+func (v *visitor) failures(failed *runlane.Page[runlane.RunSummary]) g.Node {
+	type kind struct {
+		task runlane.TaskID
+		code runlane.ErrorCode
+	}
+	count, last, kinds := map[kind]int{}, map[kind]runlane.RunSummary{}, []kind{}
+	for _, run := range failed.Items {
+		k := kind{run.TaskID, run.FailureCode}
+		if count[k]++; count[k] == 1 {
+			kinds, last[k] = append(kinds, k), run
+		}
+	}
+	var rows g.Group
+	for _, k := range kinds[:min(len(kinds), groupsShown)] {
+		message := ""
+		if run, err := v.rt.Runs().Get(v.r.Context(), last[k].ID); err == nil { // pruned since: without one
+			message = run.Failure.Message
+		}
+		rows = append(rows, h.Tr(
+			h.Td(h.A(h.Href(v.listed("status", "failed", "task", string(k.task))), g.Text(visible(string(k.task))))),
+			h.Td(counted(count[k], failed.Next != "")),
+			h.Td(h.Span(h.Class("badge failed"), g.Text(visible(string(k.code)))), g.Text(" "+visible(clip(message, 200)))),
+			h.Td(v.shortRun(last[k].ID)), h.Td(v.ago(last[k].FinishedAt)),
+		))
+	}
+	if more := len(kinds) - groupsShown; more > 0 {
+		rows = append(rows, h.Tr(h.Td(h.ColSpan("5"), g.Textf("%d more kinds of failures", more))))
+	}
+	return table("Failed last", []string{"Task", "Failed", "Why", "Last run", "Ended"}, rows, none(failed, g.Text("No run has failed.")))
 }
 
 // queueMost limits the queues that a page counts: each costs a list of its runs.
@@ -159,7 +217,10 @@ func slotsOf(running, reserved, limit int, atLeast bool) g.Node {
 	if atLeast {
 		said = "at least " + said
 	}
-	return g.Text(said)
+	return g.Group{
+		h.El("meter", h.Attr("min", "0"), h.Attr("max", fmt.Sprint(limit)), h.Value(fmt.Sprint(min(running+reserved, limit))), h.Aria("hidden", "true")),
+		g.Text(" " + said),
+	}
 }
 
 func counted(n int, atLeast bool) g.Node {

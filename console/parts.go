@@ -125,6 +125,16 @@ func (v *visitor) runLink(id runlane.RunID) g.Node {
 	return h.A(h.Class("id"), h.Href(v.runPath(id)), g.Text(visible(string(id))))
 }
 
+// shortRun links to a run by the ends of its ID, which a button copies whole.
+func (v *visitor) shortRun(id runlane.RunID) g.Node {
+	text := visible(string(id))
+	if runes := []rune(text); len(runes) > 20 {
+		text = string(runes[:8]) + "…" + string(runes[len(runes)-6:])
+	}
+	return h.Span(h.Class("short"), h.A(h.Class("id"), h.Href(v.runPath(id)), h.Title(visible(string(id))), g.Text(text)),
+		copyButton(string(id), "the ID of run "+visible(string(id))))
+}
+
 // listed returns the URL of the list of runs with a filter.
 func (v *visitor) listed(pairs ...string) string {
 	query := url.Values{}

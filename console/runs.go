@@ -159,18 +159,19 @@ func (v *visitor) runByPrefix(what string) (runlane.RunID, error) {
 func (v *visitor) runTable(name string, runs []runlane.RunSummary, empty g.Node) g.Node {
 	rows := g.Map(runs, func(run runlane.RunSummary) g.Node {
 		return h.Tr(
+			h.Td(h.A(h.Href(v.listed("task", string(run.TaskID))), g.Text(visible(string(run.TaskID)))),
+				g.If(run.ConcurrencyKey != "", h.Span(h.Class("note"), g.Text(" "+visible(clip(run.ConcurrencyKey, 40)))))),
 			h.Td(badge(run.Status), g.Iff(run.Waiting != nil, func() g.Node {
 				return h.Span(h.Class("note"), g.Text(" waits for "+waitsFor(run.Waiting)))
 			}), g.If(run.FailureCode != "", h.Span(h.Class("note"), g.Text(" "+visible(string(run.FailureCode)))))),
-			h.Td(v.runLink(run.ID)),
-			h.Td(h.A(h.Href(v.listed("task", string(run.TaskID))), g.Text(visible(string(run.TaskID))))),
+			h.Td(v.shortRun(run.ID)),
 			h.Td(v.queueLink(run.Queue)),
 			h.Td(g.Textf("%d", run.Counters.Attempts)),
 			h.Td(v.ago(run.CreatedAt)),
 			h.Td(v.ago(lastOf(&run))),
 		)
 	})
-	return table(name, []string{"Status", "Run", "Task", "Queue", "Attempts", "Created", "Due or ended"}, rows, empty)
+	return table(name, []string{"Task", "Status", "Run", "Queue", "Attempts", "Created", "Due or ended"}, rows, empty)
 }
 
 func lastOf(run *runlane.RunSummary) time.Time {

@@ -43,6 +43,16 @@
     note.textContent = "This page is not kept up to date any more (" + (raw.redirected ? "logged out" : status) + "): load it again.";
     main().prepend(note);
   });
+  // On a phone a row of a table is a card, and each cell has the name of its column.
+  const label = () => {
+    for (const table of document.querySelectorAll("main table")) {
+      const names = [...table.querySelectorAll("thead th")].map((th) => th.textContent);
+      for (const row of table.tBodies[0].rows) [...row.cells].forEach((cell, i) => { cell.dataset.label = names[i] ?? ""; });
+      table.classList.add("cards");
+    }
+  };
+  label();
+
   // Reports whether the page is as it is now.
   const again = async (asked) => {
     if (reading || stopped || document.hidden || (!asked && (!live() || busy()))) return false;
@@ -60,6 +70,7 @@
       }
       const row = [...document.querySelectorAll("main tbody tr")].find((r) => here && opens(r) === here);
       row?.classList.add("here");
+      label();
       times();
     } finally {
       took = performance.now() - began;

@@ -130,7 +130,7 @@ func TestList_WhatIsTypedMeanwhile_Stays(t *testing.T) {
 		return true;
 	})()`)
 	p.press("jj")
-	marked := says[string](p, `document.querySelector("tr.here a.id").innerText`)
+	marked := says[string](p, `document.querySelector("tr.here a.id").title`)
 	made, err := p.Trigger(t.Context(), world.Welcome.With([]byte(`1`)), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestList_WhatIsTypedMeanwhile_Stays(t *testing.T) {
 	if typed := says[string](p, `document.querySelector("#filter-task").value`); typed != "mail" {
 		t.Errorf("typed is %q", typed)
 	}
-	if now := says[string](p, `document.querySelector("tr.here a.id").innerText`); now != marked {
+	if now := says[string](p, `document.querySelector("tr.here a.id").title`); now != marked {
 		t.Errorf("%s is marked, %s was", now, marked)
 	}
 }
@@ -168,6 +168,7 @@ func TestApproval_IsAnswered(t *testing.T) {
 	p.click(string(p.Asking))
 	p.onPage("order.refund")
 	p.shows("Refund 40 euros?")
+	p.fill("main textarea", "true")
 	p.click("Answer approved")
 	p.until("the run goes on", `(document.querySelector(".head .badge")?.innerText ?? "released") != "released"`)
 	p.underFive()
@@ -202,7 +203,7 @@ func TestKeys(t *testing.T) {
 	p.press("gr")
 	p.onPage("Runs")
 	p.press("jj")
-	want := says[string](p, `document.querySelector("tr.here a.id").innerText`)
+	want := says[string](p, `document.querySelector("tr.here a.id").title`)
 	p.press(kb.Enter)
 	p.until("the run is open", fmt.Sprintf(`location.pathname == "/runs/%s"`, want))
 	p.onPage("")
@@ -247,6 +248,8 @@ func TestKeys_Act(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t, memlane.New(), nil)
 	p.open("/runs/" + string(p.Asking))
+	p.tabTo("Body, JSON of the type that the task reads: another one ends the run")
+	p.press("true")
 	p.tabTo("Answer approved")
 	p.press(kb.Enter)
 	p.until("the run goes on", `(document.querySelector(".head .badge")?.innerText ?? "released") != "released"`)

@@ -147,7 +147,7 @@ func (p *person) open(path string) { p.t.Helper(); p.do(chromedp.Navigate(p.url 
 func (p *person) click(text string) {
 	p.t.Helper()
 	p.clicks++
-	path := fmt.Sprintf(`//main//*[self::a or self::button][normalize-space()=%q]`, text)
+	path := fmt.Sprintf(`//main//*[self::a or self::button][normalize-space()=%q or @title=%[1]q]`, text)
 	p.do(chromedp.Click(chromedp.Search(path)))
 }
 
@@ -224,10 +224,10 @@ func (p *person) underFive() {
 	checks.Add(1)
 }
 
-// shows waits for a text on the page.
+// shows waits for a text, or for the ID of a run, which a list shows by its ends.
 func (p *person) shows(text string) {
 	p.t.Helper()
-	p.until("shows "+text, fmt.Sprintf(`document.querySelector("main").innerText.includes(%q)`, text))
+	p.until("shows "+text, fmt.Sprintf(`((main) => main.innerText.includes(%q) || [...main.querySelectorAll("a.id")].some((a) => a.title == %[1]q))(document.querySelector("main"))`, text))
 }
 
 // lanes opens each lane that the console is made for, with nothing in it.
