@@ -64,10 +64,6 @@ proof: ## Looks for rare faults: about two hours. ONLY=name runs one proof; scri
 test-busy: ## make test TIMES (3) times in a row beside BUSY (4) busy loops.
 	@scripts/test-busy.sh '$(TIMES)' '$(BUSY)'
 
-.PHONY: mutation
-mutation: ## Takes out each condition of dynamostore and each protection, one by one, and names those whose removal no test notices.
-	@scripts/with-local-aws.sh scripts/mutation.sh
-
 .PHONY: demo
 demo: ## Delivers 329 real webhooks, is killed in the middle, and finishes them. Needs Go alone. INPUT=FILE has others; RESUME=1 finishes what Ctrl-C ended. CONSOLE=1 serves the console meanwhile, and until Ctrl-C.
 	@$(build_demo)

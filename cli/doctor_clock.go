@@ -67,7 +67,8 @@ func (s *session) checkClock(ctx context.Context, _ *core.Runtime) (string, erro
 	return "agrees with DynamoDB's to the second", nil
 }
 
-// deviation returns how far a time in whole seconds is outside the interval in which it was sent.
+// deviation returns 0 if the reported time, cut to whole seconds, can lie between sent and received; otherwise how far
+// outside, plus a second for what was cut.
 func deviation(reported, sent, received time.Time) time.Duration {
 	if before := sent.Sub(reported.Add(time.Second)); before > 0 {
 		return before + time.Second

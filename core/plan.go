@@ -138,7 +138,7 @@ func (rt *Runtime) checkOwners(p *plan) error {
 	return nil
 }
 
-// settleRetention needs the task's TTL, which only the prepared call has.
+// settleRetention takes the task's TTL from the prepared call, which has its default.
 func (p *plan) settleRetention(taskTTL time.Duration) {
 	if p.idempotencyKey == "" {
 		return

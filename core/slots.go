@@ -34,7 +34,8 @@ func (rt *Runtime) handOver(ctx context.Context, run *runlane.Run) {
 	}
 }
 
-// offerSlot reserves a slot for the next run of a key. lost is true when another process moved that run on.
+// offerSlot reserves a slot for the next run of a key. On DynamoDB the list leaves the slot that it found to the
+// reservation. lost is true when another process moved that run on.
 func (rt *Runtime) offerSlot(ctx context.Context, queue runlane.Queue, key string) (lost bool, err error) {
 	at := rt.now()
 	page, err := rt.storage().ListRunsNeedingDispatch(ctx, &lane.DueQuery{

@@ -10,7 +10,8 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 )
 
-// chooseSlot chooses a slot: the one found for the run a moment ago, or one from a read of the partition. Another
+// chooseSlot chooses a slot: the one that ListRunsNeedingDispatch found for the run a moment ago, or one from a read of
+// the partition. Another
 // commit may take it first. ok is false if there is none.
 func (s *Store) chooseSlot(ctx context.Context, q *rows.SlotQuery) (change rows.SlotChange, ok bool, err error) {
 	if offer, ok := s.offers.take(q.RunPK(), q.Partition, q.Limit, q.At); ok && q.Near < 0 {

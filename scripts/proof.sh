@@ -18,7 +18,6 @@ chaos     | 4 | aws | make chaos CHAOS=3m
 load      | 4 | aws | go test -run TestLoad ./internal/proof/e2e
 lambda    | 6 | aws | go test ./internal/proof/e2e/lambdatest/...
 model     | 4 | no  | go -C spec test ./... && make model
-mutation  | 6 | aws | go test ./internal/tools/mutation && make mutation
 fuzz      | 5 | no  | make fuzz FUZZ=2000
 e2e       | 6 | aws | make e2e
 tryout    | 3 | aws | make tryout

@@ -27,7 +27,6 @@ import (
 	"github.com/runlane/runlane-go/internal/awsclient"
 	"github.com/runlane/runlane-go/internal/proof/fault/front"
 	"github.com/runlane/runlane-go/internal/proof/scenarios/patience"
-	"github.com/runlane/runlane-go/internal/tools/mutation/protection"
 )
 
 // directDynamoDB is the variable in which local-up names DynamoDB Local itself, behind LocalStack: faster, and with an
@@ -111,7 +110,7 @@ func DynamoDB(t testing.TB) *dynamodb.Client {
 		if _, measures := t.(*testing.B); !measures {
 			o.HTTPClient = CheckSameBytes(t, o.HTTPClient)
 		}
-	}, protection.Without(protection.Off()))
+	})
 }
 
 // Front is a client of DynamoDB behind a front, which answers as DynamoDB does where emulators are kinder. The log has
@@ -161,7 +160,7 @@ func LocalStackDynamoDB(t testing.TB) *dynamodb.Client {
 	return dynamodb.NewFromConfig(configOf(t, "DYNAMODB"), func(o *dynamodb.Options) {
 		o.DisableValidateResponseChecksum = true
 		o.HTTPClient = CheckSameBytes(t, o.HTTPClient)
-	}, protection.Without(protection.Off()))
+	})
 }
 
 // Streams is a client of DynamoDB streams.

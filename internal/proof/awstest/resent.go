@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
-	"github.com/runlane/runlane-go/internal/tools/mutation/protection"
 )
 
 // SameBytes stands below the SDK and compares what is sent under one request token: DynamoDB knows a transaction again
@@ -31,7 +29,7 @@ func CheckSameBytes(t testing.TB, below dynamodb.HTTPClient) *SameBytes {
 	t.Helper()
 	c := &SameBytes{below: below, sums: map[string][sha256.Size]byte{}}
 	t.Cleanup(func() {
-		if fault := c.Fault(); fault != "" && protection.Off() != protection.TokenReuse {
+		if fault := c.Fault(); fault != "" {
 			t.Error(fault)
 		}
 	})

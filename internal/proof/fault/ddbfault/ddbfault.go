@@ -18,10 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
 
 	"github.com/runlane/runlane-go/dynamostore"
-	"github.com/runlane/runlane-go/internal/tools/mutation/protection"
 )
 
 // Kind is what goes wrong.
@@ -166,16 +164,8 @@ func write[T any](
 	}
 }
 
-// conflict is what meeting another transaction looks like; members is 0 for a plain write. Without the protection it
-// looks like a fault that is not repeated.
+// conflict is what meeting another transaction looks like; members is 0 for a plain write.
 func conflict(members int, n uint64) error {
-	if protection.Off() == protection.ConflictRetry {
-		return &smithy.GenericAPIError{
-			Code:    "ValidationException",
-			Fault:   smithy.FaultClient,
-			Message: "ddbfault: a conflict, taken for a final answer",
-		}
-	}
 	if members == 0 {
 		return &types.TransactionConflictException{Message: aws.String("ddbfault")}
 	}
