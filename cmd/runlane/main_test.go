@@ -17,8 +17,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// maxBinary is the budget of the program's size, in bytes: 25 MB, 7 for SQLite, 3 for the server and 4 for tools of models, with their symbols.
-const maxBinary = 39_000_000
+// maxBinary is the budget of the program's size, in bytes: 25 MB, 7 for SQLite, 4 for the server with its console and 4 for tools of models, with their symbols.
+const maxBinary = 40_000_000
 
 // folder has the binary while the tests run.
 var folder string
