@@ -70,11 +70,13 @@ var exceptions = map[string]string{
 	"core.(*codedStorage).SendSignal > lane.Storage.SendSignal (3)":            "with a codec, a signal that ends a wait; without one it is the same call",
 	"core.(*batch).run > core.(*batch).run":                                    "the code of an item panicked; the others go on by the same calls",
 
-	"core/internal/schedule.(*evaluation).claimFirst > core/internal/schedule.(*evaluation).pass":   passed,
-	"core/internal/schedule.(*evaluation).fire > core/internal/schedule.(*evaluation).pass":         passed,
-	"core/internal/schedule.(*evaluation).pass > core/internal/schedule.(*evaluation).put":          passed,
-	"core/internal/schedule.(*evaluation).evaluate > core/internal/schedule.(*evaluation).takeOver": tookOver,
-	"core/internal/schedule.(*evaluation).takeOver > core/internal/schedule.(*evaluation).put":      tookOver,
+	"core/internal/schedule.(*evaluation).claimFirst > core/internal/schedule.(*evaluation).skipBlocked":       passed,
+	"core/internal/schedule.(*evaluation).fire > core/internal/schedule.(*evaluation).skipBlocked":             passed,
+	"core/internal/schedule.(*evaluation).skipBlocked > core/internal/schedule.(*evaluation).put":              passed,
+	"core/internal/schedule.(*evaluation).evaluate > core/internal/schedule.(*evaluation).keepPendingAgain":    pendsAgain,
+	"core/internal/schedule.(*evaluation).keepPendingAgain > core/internal/schedule.(*evaluation).keepPending": pendsAgain,
+	"core/internal/schedule.(*evaluation).evaluate > core/internal/schedule.(*evaluation).takeOver":            tookOver,
+	"core/internal/schedule.(*evaluation).takeOver > core/internal/schedule.(*evaluation).put":                 tookOver,
 
 	// Calls: what a scenario comes to by another way of the same calls.
 	"core.(*Runtime).CallRuns > core.(*Runtime).Trigger":                    "the trigger of an application, which has its scenarios",
@@ -167,6 +169,7 @@ const (
 	byClient   = "the write of a handler's attempt, which has its scenarios: between two requests of a client no process keeps anything"
 	ticksAlone = "the ticks of a worker"
 	passed     = "a process with a wrong clock completed a later occurrence; it is the write of a schedule's mark, as after every evaluation"
+	pendsAgain = "of several missed occurrences of queue_latest, the later ones: the same write as of the first"
 	tookOver   = "a program with other times; it is the write of a schedule's mark, as after every evaluation"
 	givenBack  = "one deletion, which changes no run; time frees the slot otherwise"
 	askedAgain = "one commit, by which a run whose slot was given back waits for one like any other; then the tick reserves by the same calls"
