@@ -178,8 +178,14 @@ type codeQueue struct{ limit, variable string }
 func (e *projectEdit) queuesInCode() (
 	declared map[string]codeQueue, names map[string]bool, folder, pkg string, err error,
 ) {
-	own, _ := filepath.Glob(filepath.Join(e.folder, "*.go"))
-	tasks, _ := filepath.Glob(filepath.Join(e.folder, tasksFolder, "*.go"))
+	own, err := filepath.Glob(filepath.Join(e.folder, "*.go"))
+	if err != nil {
+		return nil, nil, "", "", err
+	}
+	tasks, err := filepath.Glob(filepath.Join(e.folder, tasksFolder, "*.go"))
+	if err != nil {
+		return nil, nil, "", "", err
+	}
 	if len(tasks) > 0 {
 		folder = tasksFolder
 	}
