@@ -177,7 +177,7 @@ func rows() []row {
 			w.approve(id)
 			w.settle()
 		}},
-		{"flow of 3 in a row, each", 3, nil, func(w *world) {
+		{"flow, 3 nodes in a row, each", 3, nil, func(w *world) {
 			f := runlane.NewFlow("costs")
 			build := f.Add("build", once.With(small("hello")), nil)
 			test := f.Add("test", once.With(small("hello")), &runlane.NodeOptions{After: []runlane.Node{build}})
@@ -189,8 +189,8 @@ func rows() []row {
 			})
 			w.settle()
 		}},
-		{"flow of 99 and one, each", 100, nil, join(100)},
-		{"flow of 999 and one, each", 1000, nil, join(1000)},
+		{"flow, 99 nodes then one, each", 100, nil, join(100)},
+		{"flow, 999 nodes then one, each", 1000, nil, join(1000)},
 		{"cancelled while it waits", 1, nil, func(w *world) {
 			id := w.trigger(once.With(small("hello")), &runlane.TriggerOptions{Delay: time.Hour})
 			w.measured(func() {
