@@ -90,6 +90,10 @@ func missingAbilities() map[string]missingAbility {
 				return err
 			},
 		}},
+		"CommitsWrites": {
+			take:  func(c *lane.StorageCapabilities) { c.CommitsWrites = false },
+			calls: calls{"Trigger": triggering(runlane.TriggerOptions{Writes: writes{}})},
+		},
 		"EnforcesSingleton": {
 			take:  func(c *lane.StorageCapabilities) { c.EnforcesSingleton = false },
 			opens: []core.Options{scheduled(single.With(payload{}))},
@@ -233,3 +237,8 @@ func TestCapabilities_EachMissingOneIsRefusedWhereItIsNeeded(t *testing.T) {
 		t.Error("there is a rule for an ability that does not exist")
 	}
 }
+
+// writes are an application's own.
+type writes struct{}
+
+func (writes) Kind() string { return "writes of a test" }
