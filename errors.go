@@ -97,6 +97,8 @@ const (
 	ConflictWait ConflictKind = "wait"
 	// ConflictFlow: the flow was closed, retried or changed since it was read.
 	ConflictFlow ConflictKind = "flow"
+	// ConflictWrites: a condition of the application's own writes failed (see [TriggerOptions]); there is no run.
+	ConflictWrites ConflictKind = "writes"
 	// ConflictQueueCapacity: the bounded queue has no free slot.
 	ConflictQueueCapacity ConflictKind = "queue_capacity"
 )

@@ -24,7 +24,15 @@ type TriggerOptions struct {
 	SingletonKey  string            // "" means the task's
 	StrictPayload bool              // a duplicate with a different payload is ErrValidationFailed
 	TraceCarrier  map[string]string // for example a W3C traceparent; passed to the attempt
+	// Writes of the application, in the transaction that creates the run: both or neither. An existing run that is
+	// returned makes none. The storage takes its own kind, like dynamostore.Writes, or is ErrCapabilityUnsupported;
+	// writes that it refuses are ErrStorageConflict with ConflictWrites.
+	Writes Writes
 }
+
+// Writes are changes to the application's own data that a storage commits together with a new run. Kind names the
+// storage, for errors.
+type Writes interface{ Kind() string }
 
 // TriggerOutcome tells new runs from existing ones.
 type TriggerOutcome string

@@ -90,6 +90,10 @@ func missingAbilities() map[string]missingAbility {
 				return err
 			},
 		}},
+		"CommitsWrites": {
+			take:  func(c *lane.StorageCapabilities) { c.CommitsWrites = false },
+			calls: calls{"Trigger": triggering(runlane.TriggerOptions{Writes: writes{}})},
+		},
 		"EnforcesSingleton": {
 			take:  func(c *lane.StorageCapabilities) { c.EnforcesSingleton = false },
 			opens: []core.Options{scheduled(single.With(payload{}))},
@@ -124,7 +128,8 @@ func missingAbilities() map[string]missingAbility {
 		"LeasesRuns":     {take: func(c *lane.StorageCapabilities) { c.LeasesRuns = false }, opens: []core.Options{executing}},
 		"PersistsOutbox": {take: func(c *lane.StorageCapabilities) { c.PersistsOutbox = false }, opens: []core.Options{executing}},
 		"PrunesRuns": {
-			take: func(c *lane.StorageCapabilities) { c.PrunesRuns = false },
+			take:  func(c *lane.StorageCapabilities) { c.PrunesRuns = false },
+			opens: []core.Options{{Keep: core.KeepAll(time.Hour)}},
 			calls: calls{"Prune": func(ctx context.Context, rt *core.Runtime) error {
 				_, err := rt.Runs().Prune(ctx, &core.PruneOptions{OlderThan: time.Hour})
 				return err
@@ -233,3 +238,8 @@ func TestCapabilities_EachMissingOneIsRefusedWhereItIsNeeded(t *testing.T) {
 		t.Error("there is a rule for an ability that does not exist")
 	}
 }
+
+// writes are an application's own.
+type writes struct{}
+
+func (writes) Kind() string { return "writes of a test" }

@@ -128,11 +128,12 @@ func (s *situation) suspected(e *Explanation) {
 	if s.maxAbandoned > 0 {
 		bound = fmt.Sprintf(" After %d in a row it fails.", s.maxAbandoned)
 	}
-	attempts := "Its last attempt ended without an outcome"
-	if s.abandoned > 1 {
-		attempts = fmt.Sprintf("Its last %d attempts ended without an outcome", s.abandoned)
+	if s.abandoned == 1 {
+		e.Next += " Its last attempt ended without an outcome: the worker died, or lost the lease." + bound
+		return
 	}
-	e.Next += fmt.Sprintf(" %s: it is executed apart from others, which may take a little longer.%s", attempts, bound)
+	e.Next += fmt.Sprintf(" Its last %d attempts ended without an outcome: it is executed apart from others, which may "+
+		"take a little longer.%s", s.abandoned, bound)
 }
 
 // unowned explains a run without a worker.

@@ -42,7 +42,8 @@ type Runtime struct {
 	hooks        *watchers
 	watched      bool // hooks or metrics need the records of every commit
 	metrics      gauges
-	maxAbandoned int  // -1: no limit
+	maxAbandoned int // -1: no limit
+	keep         keeping
 	coded        bool // there is a codec
 	codec        *codedStorage
 	texts        errorTexts
@@ -137,6 +138,7 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 		bindings:     l.Transport.Queues(),
 		logger:       options.Logger,
 		maxAbandoned: options.MaxAbandoned,
+		keep:         keeping{rule: options.Keep},
 		coded:        options.Codec != nil,
 		middleware:   slices.Clone(options.Middleware),
 		tokenKeys:    slices.Clone(options.TokenKeys),
@@ -185,6 +187,9 @@ func (rt *Runtime) validate(options *Options) error {
 				rt.maxAbandoned,
 			),
 		)
+	}
+	if err := rt.checkKeep(); err != nil {
+		faults = append(faults, err)
 	}
 	if isNil(options.Codec) { // its constructor failed; never fall back to plain payloads
 		faults = append(

@@ -129,6 +129,9 @@ func (rt *Runtime) checkOwners(p *plan) error {
 	if ttl < 0 && ttl != runlane.WhileActive {
 		return invalidInput("use runlane.WhileActive, 0 for the task's, or a duration", "IdempotencyTTL is %s", ttl)
 	}
+	if p.options.Writes != nil && !rt.storage().Capabilities().CommitsWrites {
+		return unsupported("the storage does not commit writes of the application (TriggerOptions.Writes)")
+	}
 	if p.idempotencyKey == "" {
 		return nil
 	}

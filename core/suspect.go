@@ -9,8 +9,9 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// A suspect is a run with an abandoned last attempt: it may have killed its worker. A process executes one suspect at a
-// time, and a Lambda invocation executes it alone (docs/internals/design.md, Leases and workers).
+// A suspect is a run that may have killed its worker. A process executes one suspect at a time, and a Lambda invocation
+// executes it alone (docs/internals/design.md, Leases and workers). In an invocation one abandoned attempt is enough; a
+// worker has many runs, of which its death says little: there the run has to be the last of suspectAfter workers.
 
 const (
 	// suspectAgain is the approximate delay of a wakeup that waits for another suspect to end.
@@ -30,7 +31,7 @@ func (d *delivery) suspect(
 		return release, "", nil
 	}
 	n, err := d.rt.abandonedInARow(ctx, run, at)
-	if err != nil || n == 0 {
+	if err != nil || n == 0 || !d.time.Beside && n < d.rt.suspectAfter() {
 		return release, "", err
 	}
 	if d.time.Beside {
@@ -50,6 +51,15 @@ func (d *delivery) suspect(
 		return nil, "", suspected(run.ID)
 	}
 	return nil, IgnoredSuspect, d.rt.sendDelayed(ctx, d.rt.delayedWakeup(run, wait))
+}
+
+// suspectAfter is the number of workers that died with a run before other workers suspect it: two, or what leaves it an
+// attempt apart before MaxAbandoned fails it.
+func (rt *Runtime) suspectAfter() int {
+	if rt.maxAbandoned > 0 {
+		return min(2, rt.maxAbandoned-1)
+	}
+	return 2
 }
 
 // releaseSuspect admits the next suspect once this attempt has ended, or after suspectTime.

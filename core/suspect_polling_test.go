@@ -59,15 +59,14 @@ func (p *polling) logging(t *testing.T, logger *slog.Logger) *core.Runtime {
 	return openQuiet(t, l, core.Options{Logger: logger, Handlers: []runlane.Handler{handler}})
 }
 
-// abandon makes runs whose worker died with all of them, two minutes ago.
+// abandon makes runs whose last two workers died with all of them, the last two minutes ago.
 func (p *polling) abandon(t *testing.T, rt *core.Runtime, n int) (ids []runlane.RunID) {
 	t.Helper()
 	for range n {
 		run := trigger(t, rt, p.task.With(numbered{}))
-		dieWith(t, p.storage, run.ID, runlane.DefaultQueue, time.Minute)
 		ids = append(ids, run.ID)
 	}
-	time.Sleep(2 * time.Minute)
+	dieTwice(t, p.storage, ids)
 	p.epoch = time.Now()
 	return ids
 }

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -32,6 +33,51 @@ func (c *crowd) enter(kind string) (leave func()) {
 	}
 }
 
+// dieTwice lets two workers die with all runs.
+func dieTwice(t *testing.T, storage lane.Storage, ids []runlane.RunID) {
+	t.Helper()
+	for range 2 {
+		for _, id := range ids {
+			dieWith(t, storage, id, runlane.DefaultQueue, time.Minute)
+		}
+		time.Sleep(2 * time.Minute)
+	}
+}
+
+// A worker is killed with fifty attempts. Most deaths are a deployment or a lost machine, so all go on when the lease ends, not one after
+// the other.
+func TestSuspect_OneDeath_IsNobodysFault(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var begun []time.Duration
+		died := time.Now()
+		work := runlane.NewTask[numbered]("hazard.work", nil)
+		storage := memlane.NewStorage(nil)
+		rt := openOn(t, storage, memlane.NewTransport(nil), work.Handle(func(ctx context.Context, _ *runlane.Attempt, _ numbered) error {
+			mu.Lock()
+			begun = append(begun, time.Since(died))
+			mu.Unlock()
+			<-ctx.Done() // until the shutdown
+			return ctx.Err()
+		}))
+		for range 50 {
+			dieWith(t, storage, trigger(t, rt, work.With(numbered{})).ID, runlane.DefaultQueue, runlane.DefaultLease)
+		}
+		defer startWork(t, rt, &core.WorkOptions{Concurrency: 64, NoTick: true})()
+		time.Sleep(runlane.DefaultLease + time.Second)
+		if _, err := rt.Tick(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if len(begun) != 50 || slices.Min(begun) < runlane.DefaultLease {
+			t.Errorf("%d of 50 runs began again: %v", len(begun), begun)
+		}
+	})
+}
+
 // A worker that lives long executes one suspect at a time, beside ordinary runs, which lose no time: waiting for all others to end would hold
 // up a busy worker for as long as its longest attempt.
 func TestHazard51_LongLivedWorker_ExecutesOneSuspectAtATime(t *testing.T) {
@@ -57,10 +103,9 @@ func TestHazard51_LongLivedWorker_ExecutesOneSuspectAtATime(t *testing.T) {
 				var ids []runlane.RunID
 				for range suspects {
 					run := trigger(t, rt, work.With(numbered{}))
-					dieWith(t, storage, run.ID, runlane.DefaultQueue, time.Minute)
 					ids = append(ids, run.ID)
 				}
-				time.Sleep(time.Hour)
+				dieTwice(t, storage, ids)
 				for range ordinary {
 					ids = append(ids, trigger(t, rt, work.With(numbered{})).ID)
 				}

@@ -254,6 +254,7 @@ func (rt *Runtime) commitCreation(ctx context.Context, p *plan, requests bool) (
 		WithoutRecords: !rt.watched,
 	}
 	c.command.Flow = p.node
+	c.command.Writes = p.options.Writes
 	if !p.options.Deferred {
 		c.command.Outbox.ClaimUntil = p.at.Add(outboxClaim)
 	}
@@ -311,12 +312,15 @@ func (rt *Runtime) createStarted(ctx context.Context, p *plan, lease runlane.Lea
 	if err != nil {
 		return nil, err
 	}
-	commit, err := rt.storage().AppendRunEvents(ctx, &lane.AppendCommand{Transition: lane.Transition{
-		Events:      events,
-		Projected:   projected,
-		Queue:       p.queue,
-		PayloadHash: p.payloadHash,
-	}})
+	commit, err := rt.storage().AppendRunEvents(ctx, &lane.AppendCommand{
+		Transition: lane.Transition{
+			Events:      events,
+			Projected:   projected,
+			Queue:       p.queue,
+			PayloadHash: p.payloadHash,
+		},
+		Writes: p.options.Writes,
+	})
 	if err != nil && rt.claimedAfterAll(ctx, err, p.id, lease.Token) {
 		return &lane.Commit{Run: projected}, nil // only the answer was lost, and the lease is ours
 	}

@@ -118,6 +118,10 @@ func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit
 		}
 		return nil, err
 	}
+	writes, err := s.checkWrites(c)
+	if err != nil {
+		return nil, err
+	}
 	owners := s.ownersFor(c)
 	slot, err := s.creationSlot(ctx, c)
 	if err != nil {
@@ -130,6 +134,7 @@ func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit
 			Owners:     owners,
 			Slot:       slot,
 			Flow:       c.Flow,
+			Beside:     writes,
 		})
 		if err != nil || refused == nil {
 			return commit, err
@@ -247,6 +252,7 @@ func (s *Store) commit(ctx context.Context, c *rows.Change) (*lane.Commit, *rows
 			Operation: string(c.Events[len(c.Events)-1].Type()),
 			Token:     c.ID,
 			Writes:    built.Writes,
+			Beside:    c.Beside,
 			Version:   "sq",
 			Proof:     built.Proof,
 		})

@@ -2,9 +2,12 @@ package dynamostore_test
 
 import (
 	"context"
+	"errors"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
@@ -31,6 +34,26 @@ func ExampleNew() {
 		panic(err)
 	}
 	defer func() { _ = rt.Close(ctx) }()
+}
+
+// A seat is booked and the mail triggered, or neither.
+func ExampleWrites() {
+	sendTicket := runlane.NewTask[string]("tickets.send", nil)
+	book := func(ctx context.Context, rt *core.Runtime, booking string, seat map[string]types.AttributeValue) error {
+		_, err := rt.Trigger(ctx, sendTicket.With(booking), &runlane.TriggerOptions{
+			IdempotencyKey: booking, // a repeated request makes no second booking
+			Writes: dynamostore.Writes{{Put: &types.Put{
+				TableName:           aws.String("seats"),
+				Item:                seat,
+				ConditionExpression: aws.String("attribute_not_exists(pk)"),
+			}}},
+		})
+		if errors.Is(err, runlane.ConflictWrites) {
+			return errors.New("somebody else has the seat")
+		}
+		return err
+	}
+	_ = book
 }
 
 // What a few calls cost is the difference of two readings.

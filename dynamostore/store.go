@@ -124,6 +124,7 @@ func (s *Store) Capabilities() lane.StorageCapabilities {
 		PersistsOutbox:            true,
 		PrunesRuns:                true,
 		ReadsRunHistory:           true,
+		CommitsWrites:             true,
 		FindsLostWakeups:          true,
 		KeepsDeadLetters:          true,
 		KeepsSchedules:            true,

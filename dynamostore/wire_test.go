@@ -103,3 +103,22 @@ func TestTransaction_UnheardThenRefused_IsUnknownAndNotRefused(t *testing.T) {
 		}
 	})
 }
+
+// The SDK gives an error outside DynamoDB's model no fault. Nothing was written: sending it again, or an unknown outcome, is wrong.
+func TestTransaction_RefusedOutsideTheModel_IsSentOnceAndKnown(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]runlane.ErrorCode{
+		"com.amazon.coral.validate#ValidationException":  runlane.ErrContractViolation,
+		"com.amazon.coral.service#AccessDeniedException": runlane.ErrStorageUnavailable,
+		"com.amazon.coral.service#ExpiredTokenException": runlane.ErrStorageUnavailable,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &wire{script: []wireAnswer{{status: http.StatusBadRequest, body: `{"__type":"` + code + `","message":"no"}`}}}
+			_, err := w.store().AppendRunEvents(t.Context(), creation(t, "run_1"))
+			e, ok := errors.AsType[*runlane.Error](err)
+			if !ok || e.Code != want || e.Meta["outcome"] != "not committed" || len(w.bodies) != 1 {
+				t.Errorf("%s: sent %d times: %+v", code, len(w.bodies), err)
+			}
+		})
+	}
+}

@@ -25,7 +25,7 @@
 //  6. Missing abilities: runlane.ErrCapabilityUnsupported.
 //  7. For a suspension, its Look (ConflictWait); for a node, its flow (ConflictFlow); for a claim or a reservation, the
 //     run's eligibility at the command's At, then its slot. Losing the last two is an outcome, not an error.
-//  8. For a creation, the idempotency key, the singleton key, then the slot.
+//  8. For a creation, the idempotency key, the singleton key, the slot, then the application's own writes.
 //
 // A database that checks conditions at the commit detects a violation late. Then read again, and report by this order,
 // not by the condition that failed.

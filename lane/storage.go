@@ -38,6 +38,7 @@ type Storage interface {
 	//	                 is started at once. For a reservation also if no slot could be searched or
 	//	                 taken in time: its run can wait without one
 	//	                 ConflictFlow, if the run's flow takes no further runs
+	//	                 ConflictWrites, if a condition of the application's own writes fails
 	//
 	// The events of the returned commit are exactly the ones that ListRunEvents will return.
 	AppendRunEvents(ctx context.Context, c *AppendCommand) (*Commit, error)
@@ -253,6 +254,8 @@ type StorageCapabilities struct {
 	// ReadsRunHistory: runs and events can be listed (ListRuns, ListRunEvents).
 	ReadsRunHistory bool `json:"readsRunHistory"`
 
+	// CommitsWrites: AppendRunEvents commits AppendCommand.Writes of the storage's own kind together with a new run.
+	CommitsWrites bool `json:"commitsWrites"`
 	// FeedsCommits: the commits of an environment can be read in order (BeginFeed, ReadFeed). Without it no caller can
 	// follow all runs of an environment at once.
 	FeedsCommits bool `json:"feedsCommits"`

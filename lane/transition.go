@@ -119,6 +119,9 @@ type AppendCommand struct {
 	Look *Look
 	// Flow is the required state of the flow, for the creation of a flow's run. nil for none.
 	Flow *FlowCheck
+	// Writes of the application, for a creation: all of them are made with it or none. nil for none. Another kind than the
+	// storage's own is runlane.ErrValidationFailed, a refused one runlane.ConflictWrites after all other conflicts.
+	Writes runlane.Writes
 }
 
 // ReserveCommand takes a slot of a bounded queue. The run must be dispatchable at At; Outbox is the initial state of

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -73,7 +74,9 @@ func faultOf(err error) fault {
 		return faultMissing
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		return faultOfCode(api.ErrorCode(), api.ErrorFault() == smithy.FaultClient)
+		answer, answered := errors.AsType[*awshttp.ResponseError](err)
+		unmodeled := answered && api.ErrorFault() == smithy.FaultUnknown && answer.HTTPStatusCode() == http.StatusBadRequest
+		return faultOfCode(api.ErrorCode(), unmodeled || api.ErrorFault() == smithy.FaultClient)
 	}
 	return faultUnreachable
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,9 +14,11 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -113,13 +116,15 @@ func TestPublish_RequestFails_IsUnavailableForItsAttemptsOnly(t *testing.T) {
 		err  error
 		says string
 	}{
-		"missing queue":    {&types.QueueDoesNotExist{}, "RUNLANE_QUEUES"},
-		"missing, queries": {&smithy.GenericAPIError{Code: "AWS.SimpleQueueService.NonExistentQueue", Fault: smithy.FaultClient}, `"mail"`},
-		"access denied":    {&smithy.GenericAPIError{Code: "AccessDenied", Fault: smithy.FaultClient}, "permissions"},
-		"throttled":        {&types.RequestThrottled{}, "throttles"},
-		"refused":          {&smithy.GenericAPIError{Code: "SomethingNew", Fault: smithy.FaultClient}, "refused"},
-		"unreachable":      {&net.OpError{Op: "dial", Err: errors.New("connection refused")}, "AWS_ENDPOINT_URL"},
-		"timed out":        {context.DeadlineExceeded, "does not answer"},
+		"missing queue":     {&types.QueueDoesNotExist{}, "RUNLANE_QUEUES"},
+		"missing, queries":  {&smithy.GenericAPIError{Code: "AWS.SimpleQueueService.NonExistentQueue", Fault: smithy.FaultClient}, `"mail"`},
+		"access denied":     {&smithy.GenericAPIError{Code: "AccessDenied", Fault: smithy.FaultClient}, "permissions"},
+		"throttled":         {&types.RequestThrottled{}, "throttles"},
+		"refused":           {&smithy.GenericAPIError{Code: "SomethingNew", Fault: smithy.FaultClient}, "refused"},
+		"refused, no fault": {unmodeled(http.StatusBadRequest), "refused"},
+		"failed, no fault":  {unmodeled(http.StatusInternalServerError), "does not answer"},
+		"unreachable":       {&net.OpError{Op: "dial", Err: errors.New("connection refused")}, "AWS_ENDPOINT_URL"},
+		"timed out":         {context.DeadlineExceeded, "does not answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -134,6 +139,13 @@ func TestPublish_RequestFails_IsUnavailableForItsAttemptsOnly(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unmodeled is an error as the SDK makes it of an answer that its model does not know.
+func unmodeled(status int) error {
+	return &awshttp.ResponseError{ResponseError: &smithyhttp.ResponseError{
+		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: &smithy.GenericAPIError{Code: "SomethingNew"},
+	}}
 }
 
 func TestPublish_UnboundQueue_WaitsForItsBinding(t *testing.T) {

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
@@ -123,13 +125,21 @@ func isThrottle(err error) bool {
 	}, apiCode(err))
 }
 
-// refused reports an answer that rules out that the request was carried out.
+// refused reports an answer that rules out that the request was carried out. The SDK gives errors outside DynamoDB's
+// model no fault (ValidationException, AccessDeniedException, ExpiredTokenException): for those the status decides.
 func refused(err error) bool {
 	if isThrottle(err) {
 		return true
 	}
 	api, ok := errors.AsType[smithy.APIError](err)
-	return ok && api.ErrorFault() == smithy.FaultClient && api.ErrorCode() != "TransactionInProgressException"
+	if !ok || api.ErrorCode() == "TransactionInProgressException" {
+		return false
+	}
+	if api.ErrorFault() != smithy.FaultUnknown {
+		return api.ErrorFault() == smithy.FaultClient
+	}
+	answer, ok := errors.AsType[*smithyhttp.ResponseError](err)
+	return ok && answer.HTTPStatusCode() == http.StatusBadRequest
 }
 
 func isConditionFailure(err error) (old item.Item, ok bool) {

@@ -25,6 +25,7 @@ type Transaction struct {
 	Operation string // for the meter and for errors
 	Token     string // unique to the transaction
 	Writes    []item.Write
+	Beside    []types.TransactWriteItem // the application's, sent behind Writes
 	// Version names a growing number of the leading item. Once the stored one exceeds the expected one, no try can
 	// succeed. "": no such number.
 	Version string
@@ -72,7 +73,7 @@ func (t *Table) Transact(ctx context.Context, transaction *Transaction) ([]item.
 			sent.tries++
 			over = sent.tries == maxConflictTries
 		case refused(err):
-			over = true
+			over, err = true, sent.besideAtFault(err)
 		default:
 			sent.unanswered = err
 			sent.unknown++
@@ -93,6 +94,7 @@ func (t *Table) newAttempt(transaction *Transaction) *attempt {
 	for i := range transaction.Writes {
 		in.TransactItems = append(in.TransactItems, transaction.Writes[i].Part(&t.Name))
 	}
+	in.TransactItems = append(in.TransactItems, transaction.Beside...)
 	out := &attempt{Transaction: transaction, in: in}
 	out.usage, out.entries = transactionUsage(t.Indexes, transaction.Writes)
 	return out
@@ -107,9 +109,12 @@ func (t *Table) cancelled(
 	if sent.unanswered == nil {
 		reasons = failYielding(sent.Writes, reasons)
 	}
-	failed, met, other := judgeReasons(reasons)
+	theirs, refusal := sent.judgeBeside(cancelled)
+	failed, met, other := judgeReasons(append(slices.Clip(reasons[:min(len(sent.Writes), len(reasons))]), theirs...))
 	sent.tries++
 	switch {
+	case refusal != nil && !met && len(failed) == 0 && other == "":
+		return 0, nil, true, refusal
 	case other != "" && !isThrottleReason(other):
 		return 0, nil, true, &runlane.Error{
 			Code:    runlane.ErrContractViolation,

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 	"github.com/runlane/runlane-go/lane"
@@ -23,6 +25,8 @@ type Change struct {
 	Missing    []string            // calls that must still wait for ends
 	Flow       *lane.FlowCheck     // the required state of the flow, for a node's creation
 	Looked     *int64              // the number of signals on which the commit depends
+
+	Beside []types.TransactWriteItem // the application's, for a creation
 
 	WithoutSlot bool // repeated without the slot, which another run took
 

@@ -72,6 +72,7 @@ func triggerRules() map[string]rule {
 		"runlane.TriggerOptions.Meta": refuses(
 			triggering("too much", runlane.TriggerOptions{Meta: bulk}), triggering("no text", runlane.TriggerOptions{Meta: map[string]string{"k": notUTF8}}),
 		),
+		"runlane.TriggerOptions.Writes": legal("each storage refuses what it cannot commit: TestWrites_WhatCannotBe_IsSaidBeforehand of dynamostore"),
 		"runlane.TriggerOptions.TraceCarrier": refuses(
 			triggering("too much", runlane.TriggerOptions{TraceCarrier: bulk}),
 			triggering("no text", runlane.TriggerOptions{TraceCarrier: map[string]string{notUTF8: "v"}}),

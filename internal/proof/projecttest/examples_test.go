@@ -47,6 +47,7 @@ var excused = map[string]string{
 	"runlane.Run.Clone":            "for storages",
 	"runlane.Run.Summary":          "for storages: lists return summaries",
 	"runlane.Run.Abandoned":        "for runtimes",
+	"dynamostore.Writes.Kind":      "for the store",
 	"runlane.Run.RunnableAt":       "for runtimes and storages",
 	"runlane.RunnableSince":        "for storages",
 	"runlane.Waiting.":             "for runtimes and storages",
