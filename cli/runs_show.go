@@ -294,7 +294,7 @@ func runsAttemptsCommand() *command {
 					return nil
 				}
 				if len(attempts) == 0 {
-					s.note("the run has not started yet: \"runs explain %s\" says why", run.ID)
+					s.note("the run has not started yet: \"runlane runs explain %s\" says why", run.ID)
 				}
 				s.write(t)
 				return nil
@@ -331,6 +331,22 @@ func runsExplainCommand() *command {
 // limitsFlag is the flag of programs without tasks that sets the limits of queues.
 const limitsFlag = "limits"
 
+// operations are words of core's hints, and the commands for them.
+var operations = strings.NewReplacer(
+	"Rerun makes", `"runlane runs rerun RUN" makes`,
+	"Retry makes", `"runlane runs retry RUN" makes`,
+	"Attempts shows", `"runlane runs attempts RUN" shows`,
+	"Cancel ends", `"runlane runs cancel RUN" ends`,
+	"Cancel asks", `"runlane runs cancel RUN" asks`,
+	"Resume calls", `"runlane runs resume RUN" calls`,
+	"requeue the dead letter", `"runlane deadletters requeue RUN"`,
+)
+
+// commandsIn replaces operations in core's hint by commands that can be copied.
+func (s *session) commandsIn(e *core.Explanation) string {
+	return s.withProgramName(strings.ReplaceAll(operations.Replace(e.Next), ` RUN"`, " "+string(e.RunID)+`"`))
+}
+
 // nextOf replaces a Go option in core's hint by the flag, if the program has it.
 func (s *session) nextOf(run *runlane.Run, e *core.Explanation) string {
 	for _, v := range s.variables {
@@ -360,7 +376,7 @@ func (s *session) showExplanation(run *runlane.Run, e *core.Explanation) error {
 		[2]string{"slots held by", strings.Join(holders, "\n")},
 		[2]string{"worker", leaseText(s, e.Owner)},
 		[2]string{"failure", failureText(e.Failure)},
-		[2]string{"next", e.Next},
+		[2]string{"next", s.commandsIn(e)},
 	)
 	return nil
 }
