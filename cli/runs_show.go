@@ -171,15 +171,14 @@ func failureText(f runlane.Failure) string {
 	if f.IsZero() {
 		return ""
 	}
-	if namesCode(f.Message, string(f.Code)) {
-		return f.Message
+	message, code := f.Message, string(f.Code)
+	if message == code {
+		return message
 	}
-	return f.Message + " [" + string(f.Code) + "]"
-}
-
-// namesCode reports whether a wrapped error's message contains the code, between colons or alone.
-func namesCode(message, code string) bool {
-	return slices.Contains(strings.Split(message, ": "), code)
+	// A wrapped error of ours has its code in its text.
+	message = strings.TrimSuffix(strings.TrimPrefix(message, code+": "), ": "+code)
+	message = strings.Replace(message, ": "+code+": ", ": ", 1)
+	return message + " [" + code + "]"
 }
 
 func leaseText(s *session, lease runlane.Lease) string {
