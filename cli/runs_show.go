@@ -343,7 +343,15 @@ var operations = strings.NewReplacer(
 
 // commandsIn replaces operations in core's hint by commands that can be copied.
 func (s *session) commandsIn(e *core.Explanation) string {
-	return s.withProgramName(strings.ReplaceAll(operations.Replace(e.Next), ` RUN"`, " "+string(e.RunID)+`"`))
+	text := strings.ReplaceAll(operations.Replace(e.Next), ` RUN"`, " "+string(e.RunID)+`"`)
+	if w := e.Waiting; w != nil && (w.Has(runlane.WaitingSignal) || w.Has(runlane.WaitingInput)) {
+		name := "NAME"
+		if len(w.Names) == 1 {
+			name = w.Names[0]
+		}
+		text += fmt.Sprintf(` "runlane runs signal %s %s --body JSON" sends the signal.`, e.RunID, name)
+	}
+	return s.withProgramName(text)
 }
 
 // nextOf replaces a Go option in core's hint by the flag, if the program has it.
