@@ -14,6 +14,7 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core/internal/flow"
 	"github.com/runlane/runlane-go/core/internal/schedule"
+	"github.com/runlane/runlane-go/internal/host"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -39,6 +40,8 @@ type Runtime struct {
 	ends         ends
 	tended       atomic.Pointer[time.Time] // when a tick of this runtime last looked for flows to tend; nil: never
 	logger       *slog.Logger
+	failed       func(runID, text string) // the host's; nil without one
+	hostShows    bool                     // the host shows failed attempts, so the log leaves them out
 	hooks        *watchers
 	watched      bool // hooks or metrics need the records of every commit
 	metrics      gauges
@@ -80,6 +83,8 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 	options = &given
 	rt := newRuntime(l, options)
 	rt.metrics = gauges{withHostMetrics(ctx, options.Metrics)}
+	rt.failed = host.Of(ctx).Failed
+	rt.hostShows = rt.failed != nil && options.Logger == nil
 	if err := rt.validate(options); err != nil {
 		return nil, err
 	}
