@@ -102,7 +102,7 @@ func (b *taskBook) missingKeys(e *taskbook.MissingKeysError) error {
 		}
 	}
 	return usagef(
-		fmt.Sprintf("give %s, empty for none, or use the program that has the task", strings.Join(places, " and ")),
+		fmt.Sprintf("give %s, empty for none, or use the program that has the task: go run . trigger, in its folder", strings.Join(places, " and ")),
 		"%s",
 		e.Error(),
 	)
