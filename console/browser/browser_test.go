@@ -323,15 +323,16 @@ func TestPages_HaveNoViolations(t *testing.T) {
 						p.do(chromedp.EmulateViewport(width, 900))
 						p.prefers(theme)
 						p.open(path)
-						says[bool](p, `document.body.offsetWidth > 0`)
+						if wide := says[bool](p, `document.documentElement.scrollWidth > innerWidth`); wide {
+							t.Errorf("%s is wider than a window of %d", path, width)
+						}
+						// The API has 150 sections of one form: axe judges some.
+						says[bool](p, `[...document.querySelectorAll("main > section")].slice(20, -10).forEach((e) => e.remove()), true`)
 						says[chromedp.Void](p, script)
 						found := says[[]string](p, `axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]})
 							.then(r => r.violations.map(v => v.id + ": " + v.nodes.map(n => n.html + " " + n.failureSummary).slice(0, 3).join("; ")))`)
 						for _, violation := range found {
 							t.Errorf("%s, %s, %d wide: %s", path, theme, width, violation)
-						}
-						if wide := says[bool](p, `document.documentElement.scrollWidth > innerWidth`); wide {
-							t.Errorf("%s is wider than a window of %d", path, width)
 						}
 						checks.Add(2)
 						if pictures != "" {
