@@ -192,6 +192,14 @@ func (w When) String() string {
 	}
 }
 
+// Location returns the zone of a cron expression, and UTC for others and for a zone that is not valid.
+func (w When) Location() *time.Location {
+	if zone, err := loadZone(w.zone); err == nil {
+		return zone
+	}
+	return time.UTC
+}
+
 // zones caches loaded zones, because loading one reads a file. It holds only existing zones, so it is bounded.
 var zones sync.Map // of name to *time.Location
 

@@ -155,12 +155,12 @@ func ExampleCron() {
 	at := time.Date(2026, 3, 27, 12, 0, 0, 0, time.UTC)
 	for range 2 {
 		at, _ = nightly.Next(at)
-		fmt.Println(at)
+		fmt.Println(at, "at", at.In(nightly.Location()).Format(time.TimeOnly))
 	}
 	fmt.Println(runlane.Cron("5/15 * * * *").Validate())
 	// Output:
-	// 2026-03-30 00:30:00 +0000 UTC
-	// 2026-03-31 00:30:00 +0000 UTC
+	// 2026-03-30 00:30:00 +0000 UTC at 02:30:00
+	// 2026-03-31 00:30:00 +0000 UTC at 02:30:00
 	// configuration_invalid: cron expression "5/15 * * * *": minute "5/15" steps from a single value (write "5-59/15")
 }
 

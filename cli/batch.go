@@ -209,7 +209,7 @@ func (b *batch) flush(ctx context.Context) error {
 	}
 	b.pending, b.lines = b.pending[:0], b.lines[:0]
 	if !b.s.json && err == nil {
-		b.s.note("%d runs", b.total.Created+b.total.Existing)
+		b.s.note("%s", plural(b.total.Created+b.total.Existing, "run", "runs"))
 	}
 	return errors.Join(err, b.s.results.Flush())
 }

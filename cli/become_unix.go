@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// replaceProcess replaces this process by another program with the same arguments. A child process would survive a kill of this
+// replaceProcess replaces this process by another program with the same name and arguments. A child process would survive a kill of this
 // one.
 func (s *session) replaceProcess(ctx context.Context, program, folder string) error {
 	if err := os.Chdir(folder); err != nil {
@@ -17,5 +17,5 @@ func (s *session) replaceProcess(ctx context.Context, program, folder string) er
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return syscall.Exec(program, append([]string{program}, s.args...), append(os.Environ(), "PWD="+folder))
+	return syscall.Exec(program, append([]string{s.name}, s.args...), append(os.Environ(), "PWD="+folder))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -41,15 +42,16 @@ func completionCommand() *command {
 						quoted(args[0]),
 					)
 				}
+				name := filepath.Base(s.name)
 				function := "_" + strings.Map(func(r rune) rune {
 					if r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
 						return r
 					}
 					return '_'
-				}, s.name)
+				}, name)
 				s.line(
 					"%s",
-					strings.NewReplacer("NAME", s.name, "FUNCTION", function, "COMPLETE", completer).Replace(script),
+					strings.NewReplacer("NAME", name, "FUNCTION", function, "COMPLETE", completer).Replace(script),
 				)
 				return nil
 			}

@@ -77,8 +77,12 @@ func (s *session) dev(ctx context.Context, options *core.WorkOptions, memory boo
 	if err := s.chooseDevState(folder, memory); err != nil {
 		return err
 	}
-	metrics := &server.Metrics{} // with metrics, commits include their events
-	rt, err := s.rt(host.With(ctx, host.Host{Metrics: metrics}))
+	metrics, seen := &server.Metrics{}, newCommits() // with metrics, commits include their events
+	given := host.Host{Metrics: metrics}
+	if !s.json && !s.verbose {
+		given.Failed = seen.failed // a transition is the one line of a failure
+	}
+	rt, err := s.rt(host.With(ctx, given))
 	if err == nil {
 		err = s.keepDevKey(folder)
 	}
@@ -91,7 +95,7 @@ func (s *session) dev(ctx context.Context, options *core.WorkOptions, memory boo
 			Hint: "pass handlers to core.Open in its opener",
 		}
 	}
-	seen := watchCommits(rt)
+	seen.watch(rt)
 	url := ""
 	if listen != "" {
 		var end func()
@@ -147,7 +151,9 @@ func (s *session) devStarts(ctx context.Context, rt *core.Runtime, url string) e
 		),
 	}
 	if s.keepsFile {
-		lines = append(lines, fmt.Sprintf("other terminals work on its runs from this folder: %s trigger %s", s.name, names[0]))
+		lines = append(lines, fmt.Sprintf(
+			"other terminals work on its runs from this folder: %s trigger %s, %s runs explain RUN", s.name, names[0], s.name,
+		))
 	}
 	if url != "" {
 		lines = append(lines, fmt.Sprintf("console and HTTP API answer on %s, for any user of this machine", url))

@@ -62,7 +62,7 @@ func embeds(ctx context.Context, folder string) error {
 			return ctx.Err()
 		}
 		return usagef(
-			"go to your project's folder, or make one with \"init NAME\"",
+			"go to your project's folder, or make one with \"runlane init NAME\"",
 			"there is no Go program in %s, and this one has no tasks",
 			folder,
 		)

@@ -149,7 +149,7 @@ func TestDev_NobodyReads_Ends(t *testing.T) {
 func TestRun_NothingChosen_NamesBothWays(t *testing.T) {
 	t.Parallel()
 	r := runWith(t.Context(), newWorld(), &cli.Options{Args: []string{"trigger", "emails.welcome"}, Folder: t.TempDir()})
-	if r.code != cli.ExitUsage || r.stdout != "" || !strings.Contains(r.stderr, `start "dev"`) || !strings.Contains(r.stderr, "RUNLANE_TABLE") {
+	if r.code != cli.ExitUsage || r.stdout != "" || !strings.Contains(r.stderr, `start "runlane dev"`) || !strings.Contains(r.stderr, "RUNLANE_TABLE") {
 		t.Errorf("%+v", r)
 	}
 	for _, args := range [][]string{{"worker", "--drain"}, {"version"}, {"completion", "bash"}, {"runs", "--help"}} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -22,6 +23,7 @@ type commits struct {
 
 	all     chan commit
 	dropped atomic.Int64
+	texts   sync.Map // by run ID: the text of the failure that is about to be written
 }
 
 type commit struct {
@@ -32,10 +34,19 @@ type commit struct {
 
 // watchCommits wraps a runtime's storage. Call it before the runtime is used.
 func watchCommits(rt *core.Runtime) *commits {
-	c := &commits{Storage: rt.Lane().Storage, all: make(chan commit, commitBuffer)}
-	rt.Lane().Storage = c
+	c := newCommits()
+	c.watch(rt)
 	return c
 }
+
+func newCommits() *commits { return &commits{all: make(chan commit, commitBuffer)} }
+
+func (c *commits) watch(rt *core.Runtime) {
+	c.Storage, rt.Lane().Storage = rt.Lane().Storage, c
+}
+
+// failed keeps the text of a failure for its transition. The run itself may not have it: it could quote secrets.
+func (c *commits) failed(runID, text string) { c.texts.Store(runlane.RunID(runID), text) }
 
 // Unwrap gives lane.As access to the storage.
 func (c *commits) Unwrap() lane.Storage { return c.Storage }
@@ -51,11 +62,24 @@ func (c *commits) committed(done *lane.Commit, err error) {
 	}
 	for i := range done.Events {
 		seen.events[i] = done.Events[i].Clone()
+		if text, known := c.texts.LoadAndDelete(done.Run.ID); known {
+			showFailure(seen.events[i].Body, fmt.Sprint(text))
+		}
 	}
 	select {
 	case c.all <- seen:
 	default:
 		c.dropped.Add(int64(len(seen.events)))
+	}
+}
+
+// showFailure replaces a failure's message by its text.
+func showFailure(body runlane.EventBody, text string) {
+	switch body := body.(type) {
+	case *runlane.RunFailed:
+		body.Failure.Message = text
+	case *runlane.RunRetryScheduled:
+		body.Failure.Message = text
 	}
 }
 
@@ -107,7 +131,7 @@ func (s *session) showTransition(record *runlane.EventRecord, task runlane.TaskI
 		return nil
 	}
 	begin := fmt.Sprintf("%s  %s  %s  ", record.OccurredAt.UTC().Format("15:04:05.000Z"), record.RunID, task)
-	detail := strings.TrimPrefix(eventDetail(record), string(task)+", ")
+	detail := strings.Join(strings.Fields(strings.TrimPrefix(eventDetail(record), string(task)+", ")), " ")
 	if columns, ok := s.width(s.stdout); ok { // "runs events" has the whole text
 		detail = shortened(detail, max(columns-utf8.RuneCountInString(begin+word)-len(gap), 0))
 	}

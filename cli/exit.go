@@ -94,15 +94,15 @@ func exitCode(err error) int {
 
 // nextFor holds default hints by code.
 var nextFor = map[runlane.ErrorCode]string{
-	runlane.ErrRunNotFound: "look for it with \"runs list\"; --env chooses another environment",
-	runlane.ErrScheduleNotFound: "look for it with \"schedules list\"; definitions are known to the program that " +
+	runlane.ErrRunNotFound: "look for it with \"runlane runs list\"; --env chooses another environment",
+	runlane.ErrScheduleNotFound: "look for it with \"runlane schedules list\"; definitions are known to the program that " +
 		"has them",
-	runlane.ErrFlowNotFound:         "look for it with \"flows list\"; --env chooses another environment",
+	runlane.ErrFlowNotFound:         "look for it with \"runlane flows list\"; --env chooses another environment",
 	runlane.ErrTaskNotFound:         "check the task's name, or use the program that has its handler",
-	runlane.ErrStorageConflict:      "look at the run with \"runs explain\", then repeat",
-	runlane.ErrStorageUnavailable:   "run \"doctor\", then repeat",
-	runlane.ErrTransportUnavailable: "run \"doctor\", then repeat",
-	runlane.ErrConfigurationInvalid: "run \"doctor\"",
+	runlane.ErrStorageConflict:      "look at the run with \"runlane runs explain\", then repeat",
+	runlane.ErrStorageUnavailable:   "run \"runlane doctor\", then repeat",
+	runlane.ErrTransportUnavailable: "run \"runlane doctor\", then repeat",
+	runlane.ErrConfigurationInvalid: "run \"runlane doctor\"",
 	runlane.ErrValidationFailed:     "correct the input; --help shows what is accepted",
 }
 
@@ -114,7 +114,7 @@ var wording = strings.NewReplacer(
 	"ListOptions.Limit", "--limit", "PruneOptions.Limit", "--limit", "TickOptions.Limit", "--limit",
 	"EventOptions.Follow", "--follow", "EventOptions.Descending", "--descending", "WorkOptions.Queues", "--queue",
 	"both Delay and RunAt", "both --delay and --at", "clear StrictPayload", "leave out --strict-payload",
-	"ask Runs().Explain what it waits for", "ask \"runs explain\" what it waits for",
+	"ask Runs().Explain what it waits for", "ask \"runlane runs explain\" what it waits for",
 )
 
 type fault struct {
@@ -163,12 +163,12 @@ func faultOf(err error) fault {
 		f.Code, f.Message, f.Next = "time_limit", e.message, e.next
 	} else if e, ok := errors.AsType[*runlane.Error](err); ok {
 		f.Code, f.Conflict, f.Message, f.Next, f.RunID = string(e.Code), string(e.Conflict), e.Message, e.Hint, e.RunID
-		f.Cause = strings.Join(strings.Fields(strings.Join(causes.NotificationPending(e.Message, e.Cause), "; ")), " ")
+		f.Cause = strings.Join(strings.Fields(strings.Join(causes.Omitted(e.Message, e.Cause), "; ")), " ")
 		if f.Next == "" {
 			f.Next = nextFor[e.Code]
 		}
 		if e.Conflict != "" && e.RunID != "" && e.Hint == "" {
-			f.Next = fmt.Sprintf("look at it with \"runs explain %s\", then repeat", e.RunID)
+			f.Next = fmt.Sprintf("look at it with \"runlane runs explain %s\", then repeat", e.RunID)
 		}
 		f.Message, f.Next = wording.Replace(f.Message), wording.Replace(f.Next)
 		if number, ok := strings.CutPrefix(f.Message, "n is "); ok { // of Preview; "a run is" ends the same way
@@ -179,7 +179,7 @@ func faultOf(err error) fault {
 		f.Next = e.next
 	}
 	if f.Next == "" {
-		f.Next = "run \"doctor\"; with --verbose the command tells more"
+		f.Next = "run \"runlane doctor\"; with --verbose the command tells more"
 	}
 	f.Next = strings.TrimRight(f.Next, "; ") // hints end like this where another may follow
 	return f

@@ -14,6 +14,8 @@ type filter struct {
 	queue, schedule, source, task string
 	statuses                      statuses
 	waiting                       waitingKind
+	failure                       string
+	since, until                  moment
 }
 
 func (f *filter) define(set *flag.FlagSet) {
@@ -22,12 +24,15 @@ func (f *filter) define(set *flag.FlagSet) {
 	set.StringVar(&f.queue, "queue", "", "QUEUE of the runs")
 	set.StringVar(&f.schedule, "schedule", "", "SCHEDULE that made the runs")
 	set.Var(&f.waiting, "waiting", "KIND of what suspended runs wait for: "+strings.Join(waitingWords(), ", "))
+	set.StringVar(&f.failure, "failure-code", "", "CODE of the last failure, like lease_expired")
+	momentFlag(set, &f.since, "since", "TIME from which the runs were created, or an age like 2h")
+	momentFlag(set, &f.until, "until", "TIME before which the runs were created, or an age like 30m")
 	set.StringVar(&f.source, "source", "", "RUN that the runs repeat, or whose handler triggered or called them")
 }
 
 func (f *filter) empty() bool {
 	return f.queue == "" && f.schedule == "" && f.source == "" && f.task == "" && len(f.statuses) == 0 &&
-		f.waiting == ""
+		f.waiting == "" && f.failure == "" && f.since == moment{} && f.until == moment{}
 }
 
 // build expands a run ID that was given by its prefix.
@@ -38,6 +43,10 @@ func (f *filter) build(ctx context.Context, s *session) (core.RunFilter, error) 
 		Statuses:   f.statuses,
 		TaskID:     runlane.TaskID(f.task),
 		Waiting:    runlane.WaitingFor(f.waiting),
+
+		FailureCode: runlane.ErrorCode(f.failure),
+		Since:       f.since.time(s.now()),
+		Until:       f.until.time(s.now()),
 	}
 	if f.source != "" {
 		source, err := s.findRun(ctx, f.source, false)

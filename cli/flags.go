@@ -137,6 +137,31 @@ func timeFlag(set *flag.FlagSet, into *time.Time, name, usage string) {
 	set.Var(parsed[time.Time]{into: into, read: readTime}, name, usage)
 }
 
+// moment is a time, or an age.
+type moment struct {
+	at  time.Time
+	age time.Duration
+}
+
+func (m moment) time(now time.Time) time.Time {
+	if m.age > 0 {
+		return now.Add(-m.age)
+	}
+	return m.at
+}
+
+func momentFlag(set *flag.FlagSet, into *moment, name, usage string) {
+	set.Var(parsed[moment]{into: into, read: func(text string) (m moment, err error) {
+		if age, err := runlane.ParseDuration(text); err == nil && age > 0 {
+			return moment{age: age}, nil
+		}
+		if m.at, err = readTime(text); err != nil {
+			err = usagef("write it like 2026-03-01T12:00:00Z, or an age like 2h; ", "%s is not a time", quoted(text))
+		}
+		return m, err
+	}}, name, usage)
+}
+
 // readTime reads an RFC 3339 time; without a zone it is UTC.
 func readTime(text string) (time.Time, error) {
 	for _, layout := range []string{

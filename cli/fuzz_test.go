@@ -53,9 +53,9 @@ func FuzzFilter(f *testing.F) {
 		set.Var(&options.meta, "meta", "")
 		var names words[runlane.QueueName]
 		set.Var(&names, "names", "")
-		timeFlag(set, &options.runAt, "since", "")
+		timeFlag(set, &options.runAt, "at", "")
 		durationFlag(set, &options.delay, "older", "")
-		_, err := parseFlags(set, []string{a, b, c, "--since=" + at})
+		_, err := parseFlags(set, []string{a, b, c, "--since=" + at, "--at=" + at})
 		if err != nil {
 			if e, ok := errors.AsType[*usageError](err); !ok || e.message == "" {
 				t.Fatalf("%q %q %q: %v", a, b, c, err)

@@ -3,6 +3,7 @@ package cli
 import (
 	"flag"
 	"fmt"
+	"path/filepath"
 	"strings"
 )
 
@@ -48,7 +49,7 @@ func (s *session) help(cmd *command, path string) string {
 	if len(cmd.examples) > 0 {
 		b.WriteString("\nExamples:\n")
 		for _, example := range cmd.examples {
-			b.WriteString("  " + s.name + " " + strings.ReplaceAll(example, "/NAME", "/"+s.name) + "\n")
+			b.WriteString("  " + s.name + " " + strings.ReplaceAll(example, "/NAME", "/"+filepath.Base(s.name)) + "\n")
 		}
 	}
 	if path == "" {

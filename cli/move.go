@@ -77,7 +77,7 @@ func (s *session) importFile(ctx context.Context, name string) (err error) {
 	if name != "-" {
 		file, err := s.input(name)
 		if err != nil {
-			return usagef("name a file that \"export\" wrote, or -", "%s cannot be read: %v", name, err)
+			return usagef("name a file that \"runlane export\" wrote, or -", "%s cannot be read: %v", name, err)
 		}
 		defer file.Close()
 		from = file

@@ -228,7 +228,7 @@ func (e *projectEdit) queuesInCode() (
 	}
 	if pkg == "" {
 		return nil, nil, "", "", usagef(
-			"go to your project's folder, or make one with \"init NAME\"", "there is no Go program in %s", e.folder,
+			"go to your project's folder, or make one with \"runlane init NAME\"", "there is no Go program in %s", e.folder,
 		)
 	}
 	return declared, names, folder, pkg, nil

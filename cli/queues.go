@@ -135,7 +135,7 @@ func (s *session) queueStats(
 		}
 		if err := shown.KnownQueue(stats, states); err != nil {
 			if missing == nil {
-				next := didYouMean(name, queueNames(ctx, s)) + "\"queues list\" shows those in use"
+				next := didYouMean(name, queueNames(ctx, s)) + "\"runlane queues list\" shows those in use"
 				missing = &withNext{cause: err, next: next}
 			}
 			continue

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"flag"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -30,7 +32,8 @@ func runsListCommand() *command {
 		name:  "list",
 		short: "List runs",
 		long: "Active runs come first, by when they next need attention, then finished ones, the newest first. Lists " +
-			"lag a little behind what \"runs get\" shows.",
+			"lag a little behind what \"runs get\" shows. TRIES counts attempts; ABOUT is why a run failed, its " +
+			"concurrency key, what it waits for or asks, and the schedule or flow that made it.",
 		examples: []string{
 			"runs list --status failed --task emails.welcome",
 			"runs list --status active --json --all",
@@ -115,30 +118,63 @@ func (s *session) showRuns(runs []runlane.RunSummary, headed, asked bool) error 
 		return s.results.Flush()
 	}
 	t := &table{
-		header: []string{"RUN", "STATUS", "TASK", "CREATED", "DUE/ENDED"},
-		shrink: 2,
-		spare:  []int{3},
+		header: []string{"RUN", "STATUS", "TASK", "TRIES", "AGE", "DUE/ENDED", "ABOUT"},
+		shrink: about,
+		least:  leastAbout,
+		spare:  []int{3, 4},
 		headed: headed,
 		color:  map[int]func(string) string{1: statusColor},
 	}
+	if s.absolute {
+		t.header[4] = "CREATED"
+	}
 	if asked {
-		t.header, t.spare = append(t.header, "QUESTION"), append(t.spare, 4)
+		t.header[about] = "QUESTION"
 	}
 	for i := range runs {
 		run := &runs[i]
-		row := []string{
-			string(run.ID), string(run.Status), string(run.TaskID), s.when(run.CreatedAt), s.when(dueOrEnded(run)),
+		age, text := instant(run.CreatedAt), aboutRun(run)
+		if !s.absolute {
+			age = rough(s.now().Sub(run.CreatedAt))
 		}
 		if asked {
-			row = append(row, shortened(shown.Asked(run.Waiting), shownQuestion))
+			text = shown.Asked(run.Waiting)
 		}
-		t.add(row...)
+		t.add(string(run.ID), string(run.Status), string(run.TaskID), strconv.Itoa(run.Counters.Attempts), age,
+			s.when(dueOrEnded(run)), shortened(text, longestAbout))
 	}
 	s.write(t)
 	return s.results.Flush()
 }
 
-const shownQuestion = 60
+// about is the column that says what a run is about.
+const (
+	about        = 6
+	leastAbout   = 16
+	longestAbout = 60
+)
+
+// aboutRun returns what tells a run from others of its task: why it failed, its key, what it waits for, what made it.
+func aboutRun(run *runlane.RunSummary) string {
+	var parts []string
+	add := func(prefix, text string) {
+		if text != "" {
+			parts = append(parts, prefix+text)
+		}
+	}
+	add("", string(run.FailureCode))
+	add("key ", run.ConcurrencyKey)
+	if asks := shown.Asked(run.Waiting); asks != "" {
+		add("asks: ", asks)
+	} else {
+		add("for ", shown.WaitsFor(run.Waiting))
+	}
+	add("schedule ", string(run.Source.ScheduleID))
+	if run.Source.FlowID != "" {
+		add("flow ", string(run.Source.FlowID)+"/"+run.Source.Node)
+	}
+	return strings.Join(parts, ", ")
+}
 
 func dueOrEnded(run *runlane.RunSummary) time.Time {
 	return cmp.Or(run.FinishedAt, knownDue(run.RunAt))

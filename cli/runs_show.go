@@ -171,15 +171,14 @@ func failureText(f runlane.Failure) string {
 	if f.IsZero() {
 		return ""
 	}
-	if namesCode(f.Message, string(f.Code)) {
-		return f.Message
+	message, code := f.Message, string(f.Code)
+	if message == code {
+		return message
 	}
-	return f.Message + " [" + string(f.Code) + "]"
-}
-
-// namesCode reports whether a wrapped error's message contains the code, between colons or alone.
-func namesCode(message, code string) bool {
-	return slices.Contains(strings.Split(message, ": "), code)
+	// A wrapped error of ours has its code in its text.
+	message = strings.TrimSuffix(strings.TrimPrefix(message, code+": "), ": "+code)
+	message = strings.Replace(message, ": "+code+": ", ": ", 1)
+	return message + " [" + code + "]"
 }
 
 func leaseText(s *session, lease runlane.Lease) string {
@@ -294,7 +293,7 @@ func runsAttemptsCommand() *command {
 					return nil
 				}
 				if len(attempts) == 0 {
-					s.note("the run has not started yet: \"runs explain %s\" says why", run.ID)
+					s.note("the run has not started yet: \"runlane runs explain %s\" says why", run.ID)
 				}
 				s.write(t)
 				return nil
@@ -331,6 +330,30 @@ func runsExplainCommand() *command {
 // limitsFlag is the flag of programs without tasks that sets the limits of queues.
 const limitsFlag = "limits"
 
+// operations are words of core's hints, and the commands for them.
+var operations = strings.NewReplacer(
+	"Rerun makes", `"runlane runs rerun RUN" makes`,
+	"Retry makes", `"runlane runs retry RUN" makes`,
+	"Attempts shows", `"runlane runs attempts RUN" shows`,
+	"Cancel ends", `"runlane runs cancel RUN" ends`,
+	"Cancel asks", `"runlane runs cancel RUN" asks`,
+	"Resume calls", `"runlane runs resume RUN" calls`,
+	"requeue the dead letter", `"runlane deadletters requeue RUN"`,
+)
+
+// commandsIn replaces operations in core's hint by commands that can be copied.
+func (s *session) commandsIn(e *core.Explanation) string {
+	text := strings.ReplaceAll(operations.Replace(e.Next), ` RUN"`, " "+string(e.RunID)+`"`)
+	if w := e.Waiting; w != nil && (w.Has(runlane.WaitingSignal) || w.Has(runlane.WaitingInput)) {
+		name := "NAME"
+		if len(w.Names) == 1 {
+			name = w.Names[0]
+		}
+		text += fmt.Sprintf(` "runlane runs signal %s %s --body JSON" sends the signal.`, e.RunID, name)
+	}
+	return s.withProgramName(text)
+}
+
 // nextOf replaces a Go option in core's hint by the flag, if the program has it.
 func (s *session) nextOf(run *runlane.Run, e *core.Explanation) string {
 	for _, v := range s.variables {
@@ -360,7 +383,7 @@ func (s *session) showExplanation(run *runlane.Run, e *core.Explanation) error {
 		[2]string{"slots held by", strings.Join(holders, "\n")},
 		[2]string{"worker", leaseText(s, e.Owner)},
 		[2]string{"failure", failureText(e.Failure)},
-		[2]string{"next", e.Next},
+		[2]string{"next", s.commandsIn(e)},
 	)
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"time"
+	"strings"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
@@ -30,7 +30,8 @@ func schedulesListCommand() *command {
 		name:  "list",
 		short: "List schedules",
 		long: "STATE is active, paused, new (no program has stored the schedule yet) or elsewhere (another program " +
-			"defines and evaluates it).",
+			"defines and evaluates it). WHEN is known to the program that defines it; --absolute shows its times in its " +
+			"zone.",
 		examples: []string{"schedules list"},
 		act: func(*flag.FlagSet) action {
 			return func(ctx context.Context, s *session, _ []string) error {
@@ -39,9 +40,9 @@ func schedulesListCommand() *command {
 					return err
 				}
 				t := &table{
-					header: []string{"SCHEDULE", "STATE", "LAST", "NEXT", "LAST RUN"},
-					shrink: 0,
-					spare:  []int{4, 2},
+					header: []string{"SCHEDULE", "STATE", "WHEN", "LAST", "NEXT", "LAST RUN"},
+					shrink: 2,
+					spare:  []int{5, 3},
 				}
 				for state, err := range rt.Schedules().List(ctx) {
 					if err != nil {
@@ -52,14 +53,19 @@ func schedulesListCommand() *command {
 							return err
 						}
 					}
-					next := s.when(state.Next)
+					when, known := rt.Schedules().When(state.ID)
+					text, next := "", s.whenIn(state.Next, when.Location())
+					if known {
+						text = strings.TrimPrefix(when.String(), "cron ")
+					}
 					if state.Paused {
-						next = s.when(time.Time{}) // a paused schedule does not fire
+						next = "" // a paused schedule does not fire
 					}
 					t.add(
 						string(state.ID),
 						scheduleText(&state),
-						s.when(state.LastFire),
+						text,
+						s.whenIn(state.LastFire, when.Location()),
 						next,
 						string(state.LastRunID),
 					)
@@ -110,9 +116,10 @@ func schedulesNextCommand() *command {
 				if err != nil {
 					return s.suggestSchedule(ctx, args[0], err)
 				}
+				when, _ := rt.Schedules().When(runlane.ScheduleID(args[0]))
 				for _, at := range times {
 					if !s.json {
-						s.line("%s", s.at(at))
+						s.line("%s", s.atIn(at, when.Location()))
 						continue
 					}
 					if err := s.emit("fire", shown.Fire{ID: runlane.ScheduleID(args[0]), At: at}); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -30,6 +31,10 @@ func TestScripts(t *testing.T) {
 	playAll(t, "testdata/*.txt")
 }
 
+// namelessHints are commands in a hint or a note without the program, but those that someone may have meant.
+var namelessHints = regexp.MustCompile(`(?m)^(! (next|fix)|> +(next|fix)|! [^en]).*[^n] "(runs|doctor|dev|worker|tick|` +
+	`tasks|flows|queues|schedules|deadletters|trigger|token|serve|init|restore|idempotency) .*$`)
+
 // playAll plays scripts, or writes down what they answer with -update.
 func playAll(t *testing.T, pattern string) {
 	t.Helper()
@@ -45,6 +50,9 @@ func playAll(t *testing.T, pattern string) {
 				t.Fatal(err)
 			}
 			played := play(t, string(content))
+			for _, hint := range namelessHints.FindAllString(played, -1) {
+				t.Errorf("a command without its program cannot be repeated: %s", hint)
+			}
 			if *update {
 				if err := os.WriteFile(file, []byte(played), 0o600); err != nil {
 					t.Fatal(err)

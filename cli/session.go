@@ -114,11 +114,16 @@ func newSession(open Opener, options *Options) *session {
 	return s
 }
 
+// programName returns the program as it was called, so that a command of a hint can be repeated as it is.
 func programName(args []string) string {
-	if len(args) == 0 || args[0] == "" {
+	switch {
+	case len(args) == 0 || args[0] == "":
 		return "runlane"
+	case strings.Contains(filepath.ToSlash(args[0]), "/go-build"): // the temporary binary of go run
+		return "go run ."
+	default:
+		return strings.TrimSuffix(args[0], ".exe")
 	}
-	return strings.TrimSuffix(filepath.Base(args[0]), ".exe")
 }
 
 // withProgramName replaces "runlane" in a quoted command by this program's name.
@@ -265,8 +270,8 @@ func (s *session) fileExists() error {
 	return &runlane.Error{
 		Code:    runlane.ErrConfigurationInvalid,
 		Message: message,
-		Hint: "check --lane and " + lane.Variable + "; \"dev\", \"worker\" and \"import\" make the file; " +
-			"\"restore COPY\" goes back to a copy",
+		Hint: "check --lane and " + lane.Variable + "; \"runlane dev\", \"runlane worker\" and \"runlane import\" make the file; " +
+			"\"runlane restore COPY\" goes back to a copy",
 	}
 }
 
@@ -303,7 +308,7 @@ func (s *session) rt(ctx context.Context) (*core.Runtime, error) {
 // memoryOnly is the error of a lane that would end with this command.
 func (s *session) memoryOnly() error {
 	const others = "RUNLANE_LANE (--lane sqlite:PATH) or RUNLANE_TABLE (--table NAME)"
-	hint := "start \"dev\" in this folder or above it, whose file this command then works on, or set " + others
+	hint := "start \"runlane dev\" in this folder or above it, whose file this command then works on, or set " + others
 	if s.elsewhere {
 		hint = s.choice + " is set, so the file of dev is not searched: leave it out, or set " + others + " too"
 	}
@@ -322,7 +327,9 @@ func (s *session) close(ctx context.Context) error {
 	return s.runtime.Close(ctx)
 }
 
-func (s *session) note(format string, args ...any) { fmt.Fprintf(s.stderr, format+"\n", args...) }
+func (s *session) note(format string, args ...any) {
+	fmt.Fprintln(s.stderr, s.withProgramName(fmt.Sprintf(format, args...)))
+}
 
 // interactive reports whether a user can be asked.
 func (s *session) interactive() bool {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -83,8 +82,13 @@ func TestRun_BadOpeners_AreUsage(t *testing.T) {
 // A program of another name calls itself so in help, examples, scripts and hints.
 func TestRun_AnotherProgram_CallsItselfByItsName(t *testing.T) {
 	t.Parallel()
-	if got := cli.ProgramName([]string{filepath.Join("bin", "mailer.exe")}); got != "mailer" {
-		t.Errorf("the program is %q", got)
+	for called, want := range map[string]string{
+		"mailer": "mailer", "./bin/mailer": "./bin/mailer", "/opt/mailer.exe": "/opt/mailer",
+		"x/go-build1/b001/exe/mailer": "go run .", "": "runlane",
+	} {
+		if got := cli.ProgramName([]string{called}); got != want {
+			t.Errorf("called as %q the program is %q", called, got)
+		}
 	}
 	damaged := func(context.Context) (*core.Runtime, error) {
 		return nil, &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: "damaged", Hint: "see \"runlane restore COPY\""}
@@ -142,7 +146,7 @@ func TestRun_EndOfTheContext_IsAnInterruptOrTheTimeLimit(t *testing.T) {
 	if code := runWith(ctx, w, &cli.Options{Args: []string{"runs", "watch", "waiting-run"}, Stderr: news}).code; code != cli.ExitInterrupted {
 		t.Errorf("an interrupt exits with %d", code)
 	}
-	if !strings.Contains(news.String(), `the run goes on: follow it with "runs watch waiting-run"`) {
+	if !strings.Contains(news.String(), `the run goes on: follow it with "runlane runs watch waiting-run"`) {
 		t.Errorf("nothing says what is left: %s", news.String())
 	}
 	r := w.run(t.Context(), "runs", "watch", "waiting-run", "--timeout", "50ms", "--json")

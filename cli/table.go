@@ -21,6 +21,7 @@ type table struct {
 	rows   [][]string
 	color  map[int]func(cell string) string // of a column: an escape sequence or ""
 	shrink int                              // the column that shrinks first on a narrow terminal
+	least  int                              // its least width; minShrunk unless given
 	spare  []int                            // columns to leave out if that is not enough, in this order
 	headed bool                             // the header was already written
 }
@@ -73,11 +74,11 @@ func (t *table) widths() []int {
 }
 
 // fit reduces columns to a terminal's width; 0 omits a column. It narrows the shrinking column, omits spare ones, then
-// narrows the widest.
+// narrows the widest of the others, and the first, which people copy, only when all are narrow.
 func (t *table) fit(widths []int, columns int) {
 	wanted := widths[t.shrink]
 	shrink := func() {
-		least := max(utf8.RuneCountInString(t.header[t.shrink]), minShrunk)
+		least := max(utf8.RuneCountInString(t.header[t.shrink]), minShrunk, t.least)
 		widths[t.shrink] = min(wanted, max(wanted-(total(widths)-columns), least))
 	}
 	shrink()
@@ -87,6 +88,9 @@ func (t *table) fit(widths []int, columns int) {
 		}
 		widths[i], widths[t.shrink] = 0, wanted
 		shrink()
+	}
+	for others := widths[1:]; total(widths) > columns && slices.Max(others) > minShrunk; {
+		others[slices.Index(others, slices.Max(others))]--
 	}
 	for total(widths) > columns && slices.Max(widths) > 1 {
 		widths[slices.Index(widths, slices.Max(widths))]--
@@ -169,11 +173,18 @@ func statusColor(cell string) string {
 	}
 }
 
-func instant(at time.Time) string {
-	if at.IsZero() {
+func instant(at time.Time) string { return instantIn(at, time.UTC) }
+
+// instantIn formats a time in a zone, whose abbreviation follows.
+func instantIn(at time.Time, zone *time.Location) string {
+	switch {
+	case at.IsZero():
 		return ""
+	case zone == time.UTC:
+		return at.UTC().Format("2006-01-02 15:04:05Z")
+	default:
+		return at.In(zone).Format("2006-01-02 15:04:05 MST")
 	}
-	return at.UTC().Format("2006-01-02 15:04:05Z")
 }
 
 // ago formats a time relative to now: "3m ago", "in 2h".
@@ -210,16 +221,20 @@ func rough(d time.Duration) string {
 	return "1s"
 }
 
-func (s *session) when(at time.Time) string {
+func (s *session) when(at time.Time) string { return s.whenIn(at, time.UTC) }
+
+func (s *session) whenIn(at time.Time, zone *time.Location) string {
 	if s.absolute {
-		return instant(at)
+		return instantIn(at, zone)
 	}
 	return s.ago(at)
 }
 
-func (s *session) at(t time.Time) string {
+func (s *session) at(t time.Time) string { return s.atIn(t, time.UTC) }
+
+func (s *session) atIn(t time.Time, zone *time.Location) string {
 	if t.IsZero() {
 		return ""
 	}
-	return instant(t) + " (" + s.ago(t) + ")"
+	return instantIn(t, zone) + " (" + s.ago(t) + ")"
 }

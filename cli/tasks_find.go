@@ -84,7 +84,7 @@ func (b *taskBook) note(d taskbook.Doubt) {
 	case taskbook.DoubtQueue:
 		b.s.note(
 			"no task that is known uses queue %s: the run waits until a program that knows the queue takes it; %s"+
-				"\"queues list\" shows them",
+				"\"runlane queues list\" shows them",
 			quoted(string(d.Queue)),
 			didYouMean(string(d.Queue), d.Queues),
 		)
@@ -102,7 +102,7 @@ func (b *taskBook) missingKeys(e *taskbook.MissingKeysError) error {
 		}
 	}
 	return usagef(
-		fmt.Sprintf("give %s, empty for none, or use the program that has the task", strings.Join(places, " and ")),
+		fmt.Sprintf("give %s, empty for none, or use the program that has the task: go run . trigger, in its folder", strings.Join(places, " and ")),
 		"%s",
 		e.Error(),
 	)

@@ -89,7 +89,7 @@ func (s *session) makeToken(made *server.Token, file string) error {
 			return usagef("check its name and its permissions", "%s cannot be written: %v", file, err)
 		}
 	} else {
-		s.note("a line for the file of \"serve --tokens\": %s", line)
+		s.note("a line for the file of \"runlane serve --tokens\": %s", line)
 	}
 	if s.json {
 		return s.emit("token", &madeToken{Secret: token, Token: *made})
@@ -117,7 +117,7 @@ func (s *session) readTokens(name string) (func(*http.Request) (server.Access, e
 	file, err := s.input(name)
 	if err != nil {
 		return nil, usagef(
-			"check its name and its permissions; \"token\" makes one",
+			"check its name and its permissions; \"runlane token\" makes one",
 			"%s cannot be read: %v",
 			name,
 			err,
@@ -130,7 +130,7 @@ func (s *session) readTokens(name string) (func(*http.Request) (server.Access, e
 	}
 	tokens, err := parseTokens(text)
 	if err != nil {
-		return nil, usagef("write one JSON object a line, as \"token\" does", "%s, %v", name, err)
+		return nil, usagef("write one JSON object a line, as \"runlane token\" does", "%s, %v", name, err)
 	}
 	return server.TokenAccess(tokens...)
 }

@@ -39,7 +39,7 @@ func (s *session) watch(ctx context.Context, id runlane.RunID) error {
 	for record, err := range rt.Runs().Events(ctx, id, &core.EventOptions{Follow: true}) {
 		if err != nil {
 			if ctx.Err() != nil {
-				s.note("the run goes on: follow it with \"runs watch %s\"", id)
+				s.note("the run goes on: follow it with \"runlane runs watch %s\"", id)
 			}
 			return err
 		}

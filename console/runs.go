@@ -23,6 +23,8 @@ func filterOf(query url.Values) (core.RunFilter, error) {
 		SourceRunID: runlane.RunID(query.Get("source")),
 		TaskID:      runlane.TaskID(query.Get("task")),
 		Waiting:     runlane.WaitingFor(query.Get("waiting")),
+
+		FailureCode: runlane.ErrorCode(query.Get("failureCode")),
 	}
 	words := strings.Join(query["status"], ",")
 	if words == "" {
@@ -40,7 +42,7 @@ func filterOf(query url.Values) (core.RunFilter, error) {
 	return f, nil
 }
 
-var filterNames = []string{"status", "task", "queue", "schedule", "source", "waiting"}
+var filterNames = []string{"status", "task", "queue", "schedule", "source", "waiting", "failureCode"}
 
 func onlyFilter(query url.Values) url.Values {
 	kept := url.Values{}

@@ -128,7 +128,8 @@ func missingAbilities() map[string]missingAbility {
 		"LeasesRuns":     {take: func(c *lane.StorageCapabilities) { c.LeasesRuns = false }, opens: []core.Options{executing}},
 		"PersistsOutbox": {take: func(c *lane.StorageCapabilities) { c.PersistsOutbox = false }, opens: []core.Options{executing}},
 		"PrunesRuns": {
-			take: func(c *lane.StorageCapabilities) { c.PrunesRuns = false },
+			take:  func(c *lane.StorageCapabilities) { c.PrunesRuns = false },
+			opens: []core.Options{{Keep: core.KeepAll(time.Hour)}},
 			calls: calls{"Prune": func(ctx context.Context, rt *core.Runtime) error {
 				_, err := rt.Runs().Prune(ctx, &core.PruneOptions{OlderThan: time.Hour})
 				return err

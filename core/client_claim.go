@@ -167,7 +167,7 @@ func (rt *Runtime) newClaiming(options *ClaimOptions) (*claiming, error) {
 	slices.Sort(queues)
 	o.Queues = slices.Compact(queues)
 	if len(c.handlers) == 0 {
-		return nil, invalidOption("define some in core.Options.Tasks, or in the file of \"serve --tasks\"",
+		return nil, invalidOption("define some in core.Options.Tasks, or in the file of \"runlane serve --tasks\"",
 			"this runtime has no tasks whose runs clients claim")
 	}
 	if err := rt.refuseOrdered("a client", o.Queues...); err != nil {

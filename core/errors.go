@@ -120,5 +120,6 @@ func movedOn(err error) bool {
 	return isNotFound(err) || errors.Is(err, errMovedOn)
 }
 
-// errMovedOn: the call was rejected for the run's state, rather than for its arguments.
-var errMovedOn = errors.New("the run is in another state")
+// errMovedOn: the call was rejected for the run's state, rather than for its arguments. It has no text, because
+// the errors that wrap it name the state.
+var errMovedOn = errors.New("")

@@ -56,6 +56,16 @@ var nightly = runlane.Schedule{
 	ID: "nightly", When: runlane.Cron("0 3 * * *").In("Europe/Berlin"), Call: welcome.With("everybody"), Overlap: runlane.OverlapForbid,
 }
 
+// Its next times, as its own zone shows them.
+func ExampleSchedules_When() {
+	rt := openExample(nightly)
+	defer rt.close()
+	when, known := rt.Schedules().When("nightly")
+	times := do(rt.Schedules().Preview("nightly", 1))
+	fmt.Println(known, when, times[0].In(when.Location()).Format(time.DateTime))
+	// Output: true cron 0 3 * * * in Europe/Berlin 2026-03-02 03:00:00
+}
+
 func ExampleSchedules_Preview() {
 	rt := openExample(nightly)
 	defer rt.close()

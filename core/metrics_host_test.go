@@ -1,6 +1,8 @@
 package core_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 
@@ -38,6 +40,31 @@ func TestHostMetrics_CountBesideTheOptionsOwn(t *testing.T) {
 					t.Errorf("own: %v", mine.counts)
 				}
 			})
+		})
+	}
+}
+
+// The host's Failed gets the text of a failure whose run must not have it.
+func TestHostFailed_GetsTheText_UnlessTextsAreHidden(t *testing.T) {
+	t.Parallel()
+	for hidden, want := range map[bool]string{false: "disk is full", true: ""} {
+		synctest.Test(t, func(t *testing.T) {
+			got := ""
+			ctx := host.With(t.Context(), host.Host{Failed: func(_, text string) { got = text }})
+			task := runlane.NewTask[struct{}]("failing", nil)
+			rt, err := core.Open(ctx, memlane.New(), &core.Options{HideErrorTexts: hidden, Handlers: []runlane.Handler{
+				task.Handle(func(context.Context, *runlane.Attempt, struct{}) error { return errors.New("disk is full") }),
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			trigger(t, rt, task.With(struct{}{}))
+			if err := errors.Join(rt.Work(t.Context(), &core.WorkOptions{Drain: true}), rt.Close(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			if got != want {
+				t.Errorf("hidden %v: %q, want %q", hidden, got, want)
+			}
 		})
 	}
 }

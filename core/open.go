@@ -14,6 +14,7 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core/internal/flow"
 	"github.com/runlane/runlane-go/core/internal/schedule"
+	"github.com/runlane/runlane-go/internal/host"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -39,10 +40,13 @@ type Runtime struct {
 	ends         ends
 	tended       atomic.Pointer[time.Time] // when a tick of this runtime last looked for flows to tend; nil: never
 	logger       *slog.Logger
+	failed       func(runID, text string) // the host's; nil without one
+	hostShows    bool                     // the host shows failed attempts, so the log leaves them out
 	hooks        *watchers
 	watched      bool // hooks or metrics need the records of every commit
 	metrics      gauges
-	maxAbandoned int  // -1: no limit
+	maxAbandoned int // -1: no limit
+	keep         keeping
 	coded        bool // there is a codec
 	codec        *codedStorage
 	texts        errorTexts
@@ -79,6 +83,8 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 	options = &given
 	rt := newRuntime(l, options)
 	rt.metrics = gauges{withHostMetrics(ctx, options.Metrics)}
+	rt.failed = host.Of(ctx).Failed
+	rt.hostShows = rt.failed != nil && options.Logger == nil
 	if err := rt.validate(options); err != nil {
 		return nil, err
 	}
@@ -137,6 +143,7 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 		bindings:     l.Transport.Queues(),
 		logger:       options.Logger,
 		maxAbandoned: options.MaxAbandoned,
+		keep:         keeping{rule: options.Keep},
 		coded:        options.Codec != nil,
 		middleware:   slices.Clone(options.Middleware),
 		tokenKeys:    slices.Clone(options.TokenKeys),
@@ -185,6 +192,9 @@ func (rt *Runtime) validate(options *Options) error {
 				rt.maxAbandoned,
 			),
 		)
+	}
+	if err := rt.checkKeep(); err != nil {
+		faults = append(faults, err)
 	}
 	if isNil(options.Codec) { // its constructor failed; never fall back to plain payloads
 		faults = append(

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
 )
 
 // RunFilter selects runs for lists and bulk calls. Zero fields match all.
@@ -23,6 +24,11 @@ type RunFilter struct {
 	TaskID runlane.TaskID
 	// Waiting matches suspended runs that wait for this kind. Finished runs never match.
 	Waiting runlane.WaitingFor
+	// FailureCode matches runs whose last failure has this code. It has no index: a page reads on through the runs that
+	// the other filters select, and may be short.
+	FailureCode runlane.ErrorCode
+	// Since and Until match runs created from Since on, and before Until. A zero time is no bound.
+	Since, Until time.Time
 }
 
 // ListOptions select runs and a page. nil means all runs, active ones first by their next need for attention, 50 a
@@ -145,34 +151,39 @@ func (f *RunFilter) check(what string) error {
 			f.Waiting,
 		)
 	}
+	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
+		return invalidInput("let Since be before Until", "%s.Since is not before Until", what)
+	}
 	return nil
 }
 
 func (f *RunFilter) empty() bool {
 	return f.Queue == "" && f.ScheduleID == "" && f.SourceRunID == "" && f.TaskID == "" && len(f.Statuses) == 0 &&
-		f.Waiting == ""
+		f.Waiting == "" && f.FailureCode == "" && f.Since.IsZero() && f.Until.IsZero()
+}
+
+// query is what the filter asks of a storage.
+func (f *RunFilter) query() *lane.RunQuery {
+	return &lane.RunQuery{
+		Statuses:    f.Statuses,
+		TaskID:      f.TaskID,
+		Queue:       f.Queue,
+		ScheduleID:  f.ScheduleID,
+		SourceRunID: f.SourceRunID,
+		Waiting:     f.Waiting,
+		FailureCode: f.FailureCode,
+		Since:       f.Since,
+		Until:       f.Until,
+	}
 }
 
 // matches filters in this package, for lists that have no such filter in the storage.
 func (f *RunFilter) matches(run *runlane.Run) bool {
-	return (len(f.Statuses) == 0 || slices.Contains(f.Statuses, run.Status)) &&
-		(f.TaskID == "" || f.TaskID == run.TaskID) &&
-		(f.Queue == "" || f.Queue == run.Queue) && (f.ScheduleID == "" || f.ScheduleID == run.Source.ScheduleID) &&
-		(f.SourceRunID == "" || f.SourceRunID == run.Source.RunID) &&
-		(f.Waiting == "" || run.Waiting.Has(f.Waiting))
+	summary := run.Summary()
+	return f.query().Matches(&summary)
 }
 
-func (f *RunFilter) scope() string {
-	return fmt.Sprintf(
-		"%q %q %q %q %s %q",
-		f.Queue,
-		f.ScheduleID,
-		f.SourceRunID,
-		f.TaskID,
-		describeList(f.Statuses),
-		f.Waiting,
-	)
-}
+func (f *RunFilter) scope() string { return f.query().Scope() }
 
 func (o *ListOptions) check(what string) error {
 	return firstError(o.RunFilter.check(what), checkLimit(what+".Limit", o.Limit, runlane.DefaultPageLimit))

@@ -31,6 +31,9 @@ type Options struct {
 	// Hooks see every commit of this process once it is durable.
 	Hooks []Hook
 
+	// Keep is how long finished runs are kept. The zero value keeps them until someone prunes.
+	Keep Keep
+
 	// Logger gets messages that an operator may have to act on. Attributes are run_id, task, queue, attempt, worker_id,
 	// code and error. Payloads are never logged, unless an error quotes one: see HideErrorTexts. nil means
 	// slog.Default().
@@ -153,7 +156,7 @@ type WorkOptions struct {
 	// less than MinLease is runlane.ErrConfigurationInvalid.
 	Lease time.Duration
 	// NoTick leaves maintenance, including schedules, to another process. By default this process ticks at the start
-	// and every minute, on a lane in a file about every ten seconds.
+	// and every minute, on a lane in a file about every four seconds.
 	NoTick bool
 	// Queues to take work from. nil means the queues of this process's handlers and other known queues
 	// ([Options].Queues) that share a binding with them. Wakeups of other queues are handed back. The transport must
@@ -236,6 +239,8 @@ type TickResult struct {
 	Dispatched StageResult
 	// Flushed counts published wakeups.
 	Flushed StageResult
+	// Pruned counts removed runs, see [Options].Keep.
+	Pruned StageResult
 	// More reports whether another tick would find more work now.
 	More bool
 }

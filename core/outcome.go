@@ -128,6 +128,9 @@ func backoffDelay(r runlane.Retry, n int) time.Duration {
 // finish writes the outcome. It survives the caller's context: losing finished work costs more than a late answer.
 func (x *execution) finish(ctx context.Context, v verdict) (*DeliveryResult, error) {
 	x.stopped = v.kind == verdictStopped
+	if x.rt.failed != nil && x.rt.texts.log && v.text != "" {
+		x.rt.failed(string(x.started.ID), v.text)
+	}
 	run := x.stopWatching()
 	x.ending = detachedContext{} // reset: a suspension that missed a signal is followed by another outcome
 	limited := x.ending.start(ctx, x.leaseLeft(run))
@@ -217,7 +220,7 @@ func sameState(current, written *runlane.Run) bool {
 // ended logs a recorded outcome, offers the freed slot to the next run, and wakes a worker for a short wait.
 func (x *execution) ended(ctx context.Context, run *runlane.Run, v verdict, at time.Time) *DeliveryResult {
 	x.rt.handOver(ctx, run)
-	level := slog.LevelDebug
+	level, message := slog.LevelDebug, "attempt ended"
 	switch {
 	case run.Status.Waiting() && !run.Waiting.Timed() && run.RunAt.Sub(at) > aheadTime: // a tick sends ahead
 	case run.Status.Waiting():
@@ -227,11 +230,12 @@ func (x *execution) ended(ctx context.Context, run *runlane.Run, v verdict, at t
 			level = slog.LevelInfo
 		}
 	case run.Status == runlane.StatusFailed:
-		x.rt.logOutcome(ctx, slog.LevelWarn, "run failed", run, x.workerID, x.loggedText(run, v))
-		return x.reported(run)
+		level, message = slog.LevelWarn, "run failed"
 	default:
 	}
-	x.rt.logOutcome(ctx, level, "attempt ended", run, x.workerID, x.loggedText(run, v))
+	if !x.rt.hostShows || run.Failure.Code == "" {
+		x.rt.logOutcome(ctx, level, message, run, x.workerID, x.loggedText(run, v))
+	}
 	return x.reported(run)
 }
 

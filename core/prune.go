@@ -32,29 +32,33 @@ func (r *Runs) Prune(ctx context.Context, options *PruneOptions) (*BulkResult, e
 		return nil, err
 	}
 	defer r.rt.gate.leave()
+	return r.rt.prune(ctx, options)
+}
+
+func (rt *Runtime) prune(ctx context.Context, options *PruneOptions) (*BulkResult, error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	if !r.rt.storage().Capabilities().PrunesRuns {
+	if !rt.storage().Capabilities().PrunesRuns {
 		return nil, unsupported("the storage does not prune runs")
 	}
-	p, err := r.rt.newPruning(options)
+	p, err := rt.newPruning(options)
 	if err != nil {
 		return nil, err
 	}
 	if options.DryRun {
-		if err := r.rt.operatorReads(); err != nil {
+		if err := rt.operatorReads(); err != nil {
 			return nil, err
 		}
 		return p.count(ctx)
 	}
-	progress, err := r.rt.storage().PruneRuns(ctx, &p.command)
+	progress, err := rt.storage().PruneRuns(ctx, &p.command)
 	if err != nil {
 		return nil, err
 	}
 	if progress.Next == "" && len(options.Statuses) == 0 {
 		if err := p.flows(ctx); err != nil {
-			r.rt.logger.LogAttrs(ctx, slog.LevelWarn, "records of flows were not pruned; the next pruning does it",
+			rt.logger.LogAttrs(ctx, slog.LevelWarn, "records of flows were not pruned; the next pruning does it",
 				errorAttrs(err)...)
 		}
 	}

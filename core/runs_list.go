@@ -45,15 +45,9 @@ func (r *Runs) List(ctx context.Context, options *ListOptions) (*runlane.Page[ru
 func (rt *Runtime) listRuns(
 	ctx context.Context, f *RunFilter, limit int, after runlane.Cursor,
 ) (*runlane.Page[runlane.RunSummary], error) {
-	return rt.storage().ListRuns(ctx, &lane.RunQuery{
-		PageQuery:   lane.PageQuery{Environment: rt.environment, Limit: limit, After: after},
-		Statuses:    f.Statuses,
-		TaskID:      f.TaskID,
-		Queue:       f.Queue,
-		ScheduleID:  f.ScheduleID,
-		SourceRunID: f.SourceRunID,
-		Waiting:     f.Waiting,
-	})
+	q := f.query()
+	q.PageQuery = lane.PageQuery{Environment: rt.environment, Limit: limit, After: after}
+	return rt.storage().ListRuns(ctx, q)
 }
 
 // All walks the pages of [Runs.List], Limit runs at a time. An error ends it.

@@ -95,6 +95,15 @@ func (s *Schedules) Preview(id runlane.ScheduleID, n int) ([]time.Time, error) {
 	return s.rt.schedules.Preview(id, n)
 }
 
+// When returns when a schedule of this runtime fires, and false for another program's.
+func (s *Schedules) When(id runlane.ScheduleID) (when runlane.When, known bool) {
+	own, known := s.rt.schedules.Find(id)
+	if !known {
+		return runlane.When{}, false
+	}
+	return own.When, true
+}
+
 // Pause stops a schedule from firing, in every process, from the next tick on, and keeps the reason. Pausing twice
 // keeps the newer reason. An unregistered schedule is registered.
 func (s *Schedules) Pause(ctx context.Context, id runlane.ScheduleID, options *ChangeOptions) error {

@@ -64,8 +64,12 @@ func TestSuspect_OneDeath_IsNobodysFault(t *testing.T) {
 		for range 50 {
 			dieWith(t, storage, trigger(t, rt, work.With(numbered{})).ID, runlane.DefaultQueue, runlane.DefaultLease)
 		}
-		defer startWork(t, rt, &core.WorkOptions{Concurrency: 64})()
-		time.Sleep(runlane.DefaultLease + 5*time.Second)
+		defer startWork(t, rt, &core.WorkOptions{Concurrency: 64, NoTick: true})()
+		time.Sleep(runlane.DefaultLease + time.Second)
+		if _, err := rt.Tick(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
 		if len(begun) != 50 || slices.Min(begun) < runlane.DefaultLease {

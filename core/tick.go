@@ -37,6 +37,7 @@ const (
 //   - creates the runs of schedules
 //   - reserves slots of bounded queues
 //   - flushes the outbox
+//   - removes finished runs that [Options].Keep no longer keeps
 //
 // The stages share the time until the deadline. A failed stage does not stop the next. The result counts each stage,
 // also with an error. The error joins a limited number of the stages' errors, each text once.
@@ -102,26 +103,33 @@ func (rt *Runtime) tick(ctx context.Context, options *TickOptions) (*TickResult,
 func (r *TickResult) stages() []*StageResult {
 	return []*StageResult{
 		&r.Cancelled, &r.Abandoned, &r.Told, &r.Delivered, &r.Redelivered, &r.Scheduled, &r.Dispatched, &r.Flushed,
+		&r.Pruned,
 	}
 }
 
 // round runs the stages once. Stages that free resources come first and get larger shares of the time. Unused time goes
 // to later stages.
 func (t *tick) round(ctx context.Context) {
-	stages := []struct {
+	type timed struct {
 		run   func(context.Context) StageResult
 		share int
-	}{
+	}
+	stages := []timed{
 		{t.finalizeCancellations, 2}, {t.failAbandoned, 2}, {t.notifyEnds, 1}, {t.deliver, 4}, {t.redeliver, 1},
 		{t.fireSchedules, 2}, {t.dispatch, 2}, {t.flush, 3},
+	}
+	if t.rt.keep.rule != (Keep{}) {
+		stages = append(stages, timed{t.prune, 1})
 	}
 	shares := 0
 	for _, s := range stages {
 		shares += s.share
 	}
-	for i, into := range t.result.stages() {
-		*into = t.stage(ctx, stages[i].run, stages[i].share, shares)
-		shares -= stages[i].share
+	results := t.result.stages()
+	for i, s := range stages {
+		into := results[i]
+		*into = t.stage(ctx, s.run, s.share, shares)
+		shares -= s.share
 		t.result.More = t.result.More || into.More
 	}
 }

@@ -41,8 +41,8 @@ func (w *worker) warnUnhandled(ctx context.Context) {
 	slices.Sort(lacking)
 	w.rt.logger.LogAttrs(
 		ctx, slog.LevelWarn,
-		"this worker gets wakeups of tasks that it has no handler for, and hands them back; give it the handlers, or "+
-			"the tasks a queue with a separate binding",
+		"tasks that a program had lately have no handler here: this worker hands their wakeups back; give it the "+
+			"handlers, or the tasks a queue with a separate binding; tasks that were removed are forgotten after two days",
 		slog.String("tasks", strings.Join(lacking, ", ")),
 		slog.String(attrWorkerID, w.options.WorkerID),
 	)

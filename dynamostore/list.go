@@ -44,16 +44,7 @@ func (s *Store) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page[r
 	if err != nil {
 		return nil, err
 	}
-	scope := fmt.Sprintf(
-		"runs %s %q %q %q %q %q %q",
-		q.Environment.Name(),
-		q.Statuses,
-		q.TaskID,
-		q.Queue,
-		q.ScheduleID,
-		q.SourceRunID,
-		q.Waiting,
-	)
+	scope := q.Scope()
 	var at listPosition
 	if err := rows.OpenCursor(q.After, scope, &at); err != nil {
 		return nil, err
@@ -113,6 +104,11 @@ func (l *listing) span(part int, shards rows.Shards) *ddb.Span {
 		})
 		newestFirst := doneSpan(l.Environment, statuses, shards, item.BeyondKeys)
 		newestFirst.Backwards = true
+		if !l.Since.IsZero() {
+			for i := range newestFirst.Partitions {
+				newestFirst.Partitions[i].From = fmt.Sprintf("%013d", rows.ToMillis(l.Since))
+			}
+		}
 		return newestFirst
 	}
 	kinds := []rows.MarkerKind{
@@ -136,16 +132,8 @@ func terminalStatuses() []runlane.Status {
 	return slices.Sorted(slices.Values(slices.DeleteFunc(runlane.Statuses(), runlane.Status.Active)))
 }
 
-func (l *listing) matches(r runlane.RunSummary) bool {
-	return (len(l.Statuses) == 0 || slices.Contains(l.Statuses, r.Status)) &&
-		(l.TaskID == "" || l.TaskID == r.TaskID) &&
-		(l.Queue == "" || l.Queue == r.Queue) && (l.ScheduleID == "" || l.ScheduleID == r.Source.ScheduleID) &&
-		(l.SourceRunID == "" || l.SourceRunID == r.Source.RunID) &&
-		(l.Waiting == "" || r.Waiting.Has(l.Waiting))
-}
-
 func (l *listing) take(r runlane.RunSummary) (enough bool) {
-	if l.matches(r) {
+	if l.Matches(&r) {
 		l.items = append(l.items, r)
 	}
 	return len(l.items) == l.limit

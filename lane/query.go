@@ -129,6 +129,31 @@ type RunQuery struct {
 	SourceRunID runlane.RunID
 	// Waiting matches suspended runs with a wait of this kind.
 	Waiting runlane.WaitingFor
+	// FailureCode matches runs whose last failure has this code.
+	FailureCode runlane.ErrorCode
+	// Since and Until match runs created from Since on, and before Until. No run finishes before Since that was created
+	// from then on, so a list of finished runs, newest first, ends there.
+	Since, Until time.Time
+}
+
+// Matches reports whether the query selects the run.
+func (q *RunQuery) Matches(r *runlane.RunSummary) bool {
+	return (len(q.Statuses) == 0 || slices.Contains(q.Statuses, r.Status)) &&
+		(q.TaskID == "" || q.TaskID == r.TaskID) &&
+		(q.Queue == "" || q.Queue == r.Queue) &&
+		(q.ScheduleID == "" || q.ScheduleID == r.Source.ScheduleID) &&
+		(q.SourceRunID == "" || q.SourceRunID == r.Source.RunID) &&
+		(q.Waiting == "" || r.Waiting.Has(q.Waiting)) &&
+		(q.FailureCode == "" || q.FailureCode == r.FailureCode) &&
+		(q.Since.IsZero() || !r.CreatedAt.Before(q.Since)) &&
+		(q.Until.IsZero() || r.CreatedAt.Before(q.Until))
+}
+
+// Scope is a text that differs for queries with other filters, for cursors. Since and Until are no part of it: a caller
+// who asks for the last two hours means other instants with the next page.
+func (q *RunQuery) Scope() string {
+	return fmt.Sprintf("runs %s %q %q %q %q %q %q %q", q.Environment.Name(), q.Statuses, q.TaskID, q.Queue, q.ScheduleID,
+		q.SourceRunID, q.Waiting, q.FailureCode)
 }
 
 // EventQuery pages one run's history. RunID is required. Descending lists the newest first.

@@ -36,6 +36,7 @@ func listFilters(_ *testing.T, b *bundle) {
 		}
 		runs = append(runs, run)
 	}
+	failed := runs[5].Failure.Code
 	queries := []lane.RunQuery{
 		{TaskID: "task.a"},
 		{Queue: "beta"},
@@ -54,6 +55,12 @@ func listFilters(_ *testing.T, b *bundle) {
 			Statuses:   []runlane.Status{runlane.StatusSucceeded, runlane.StatusQueued},
 		},
 		{TaskID: "task.a", SourceRunID: "run_before", Statuses: []runlane.Status{runlane.StatusFailed}},
+		{FailureCode: failed},
+		{FailureCode: "another"},
+		{Since: noon.Add(2 * time.Second)},
+		{Until: noon.Add(6 * time.Second)},
+		{Since: noon.Add(time.Second), Until: noon.Add(7 * time.Second), TaskID: "task.b"},
+		{Since: noon.Add(time.Hour)},
 		{TaskID: "task.c"},
 		{ScheduleID: "night"},
 		{SourceRunID: "run_befor"},
@@ -91,7 +98,9 @@ func matches(q *lane.RunQuery, run *runlane.Run) bool {
 	}
 	return status && (q.TaskID == "" || q.TaskID == run.TaskID) && (q.Queue == "" || q.Queue == run.Queue) &&
 		(q.ScheduleID == "" || q.ScheduleID == run.Source.ScheduleID) &&
-		(q.SourceRunID == "" || q.SourceRunID == run.Source.RunID)
+		(q.SourceRunID == "" || q.SourceRunID == run.Source.RunID) &&
+		(q.FailureCode == "" || q.FailureCode == run.Failure.Code) &&
+		!run.CreatedAt.Before(q.Since) && (q.Until.IsZero() || run.CreatedAt.Before(q.Until))
 }
 
 // Runs that are due, or were finished, at one and the same instant have an order as well, at every size of a page.

@@ -26,12 +26,8 @@ func (s *Storage) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page
 		return &runlane.Page[runlane.RunSummary]{}, nil
 	}
 	judge := func(i item) (runlane.RunSummary, embedded.Verdict, error) {
-		e := i.entry.view()
-		c, s := e.created, &e.state
-		if !embedded.Wants(q, s.Status, c.TaskID, c.Queue, &c.Source, s.Waiting) {
-			return runlane.RunSummary{}, embedded.Skip, nil
-		}
-		return e.summary(), embedded.Take, nil
+		summary := i.entry.view().summary()
+		return summary, embedded.JudgeListed(q, &summary), nil
 	}
 	lists := func(of func(kind) bool) []*ordered {
 		return env.lists(&choice{

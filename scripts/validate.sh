@@ -139,13 +139,19 @@ advice "checkov, everything" checkov everything.json --framework cloudformation
 gate "sam build" sam build --template "$template" --build-dir "$work/build"
 if [ -n "$own" ]; then exit; fi
 
+# right adds the example of docs/deploying.md for a handler's right.
+right() {
+  awk '/^## A right for a handler/ { on = 1 } /^```/ { block = on && /^```yaml/; on = on && block; next } block' "$RUNLANE_SOURCE/docs/deploying.md" >right.yaml &&
+    [ -s right.yaml ] && sed -i.before '/^Resources:/r right.yaml' template.yaml
+}
+
 # projects makes what a user has: the smallest project, and one with a queue and a function by command.
 projects() {
   go -C cmd/runlane build -o "$work/runlane" . || return
   export RUNLANE_SOURCE=$PWD
   (
     cd "$work"
-    ./runlane init --minimal smallest && ./runlane init edited && cd edited &&
+    ./runlane init --minimal smallest && ./runlane init edited && cd edited && right &&
       ../runlane queues add reports --own --yes && ../runlane queues add ordered --own --fifo --yes &&
       ../runlane functions add slow --queues reports,ordered --timeout 300 --memory 512 --yes
   )

@@ -399,7 +399,7 @@ func FuzzHeaders(f *testing.F) {
 func TestFilters_EmptyNames_AreRefused(t *testing.T) {
 	t.Parallel()
 	w := furnished(t)
-	for _, name := range []string{"task", "queue", "schedule", "source", "waiting"} {
+	for _, name := range []string{"task", "queue", "schedule", "source", "waiting", "failureCode", "since", "until"} {
 		w.ask(t, "GET", "/v1/runs?status=active&"+name+"=", "").want(t, 400, "the parameter "+name+" is empty")
 		for _, value := range []string{`""`, "null", "1", "[]"} {
 			w.ask(t, "POST", "/v1/bulk/cancel", `{"status":["active"],"`+name+`":`+value+`}`).want(t, 400)
@@ -419,7 +419,8 @@ func TestFilters_EmptyNames_AreRefused(t *testing.T) {
 // Whatever core selects runs by, requests can.
 func TestFilters_HaveEveryFieldOfCores(t *testing.T) {
 	t.Parallel()
-	names := map[string]string{"Queue": "queue", "ScheduleID": "schedule", "SourceRunID": "source", "Statuses": "status", "TaskID": "task", "Waiting": "waiting"}
+	names := map[string]string{"Queue": "queue", "ScheduleID": "schedule", "SourceRunID": "source", "Statuses": "status", "TaskID": "task", "Waiting": "waiting",
+		"FailureCode": "failureCode", "Since": "since", "Until": "until"}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[core.RunFilter]()) {
 		for _, filter := range server.Filters() {
 			if !slices.ContainsFunc(reflect.VisibleFields(filter), func(own reflect.StructField) bool {

@@ -218,6 +218,12 @@ func (f *field) read(given []string, into reflect.Value) error {
 			return badInput(fmt.Sprintf("%s is not a duration: %q", f.name, clip(text)), "write it like 90s or 2d")
 		}
 		into.SetInt(int64(d))
+	case f.kind == timeType:
+		at, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil {
+			return badInput(fmt.Sprintf("%s is not a time: %q", f.name, clip(text)), "write it like 2026-03-01T12:00:00Z")
+		}
+		into.Set(reflect.ValueOf(at))
 	case f.kind.Kind() == reflect.Int:
 		n, err := strconv.Atoi(text)
 		if err != nil {

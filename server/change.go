@@ -98,10 +98,15 @@ type bulkBody struct {
 	Status   statusWords               `json:"status" doc:"statuses; active and finished stand for several"`
 	Task     named[runlane.TaskID]     `json:"task" doc:"runs of this task"`
 	Waiting  named[runlane.WaitingFor] `json:"waiting" doc:"suspended runs that wait for this"`
-	All      bool                      `json:"all" doc:"every run there is, in place of a filter"`
-	After    runlane.Cursor            `json:"after" doc:"the field next of the call before, with the same body"`
-	Limit    int                       `json:"limit" min:"0" max:"1000" doc:"runs in one call; 0 means 1,000"`
-	DryRun   bool                      `json:"dryRun" doc:"count what matches, and change nothing"`
+
+	FailureCode named[runlane.ErrorCode] `json:"failureCode" doc:"runs whose last failure has this code"`
+	Since       time.Time                `json:"since" doc:"runs created from this time on"`
+	Until       time.Time                `json:"until" doc:"runs created before this time"`
+
+	All    bool           `json:"all" doc:"every run there is, in place of a filter"`
+	After  runlane.Cursor `json:"after" doc:"the field next of the call before, with the same body"`
+	Limit  int            `json:"limit" min:"0" max:"1000" doc:"runs in one call; 0 means 1,000"`
+	DryRun bool           `json:"dryRun" doc:"count what matches, and change nothing"`
 }
 
 type bulkInput struct {
@@ -131,6 +136,10 @@ func (b *bulkBody) built(caller Access) (*core.BulkOptions, error) {
 			SourceRunID: b.Source.ID,
 			TaskID:      b.Task.ID,
 			Waiting:     b.Waiting.ID,
+
+			FailureCode: b.FailureCode.ID,
+			Since:       b.Since,
+			Until:       b.Until,
 		},
 	}
 	if o.Statuses, err = statusesOf(b.Status); err != nil {

@@ -21,6 +21,10 @@ type filter struct {
 	Status   statusList         `query:"status" doc:"with commas between; active and finished stand for several"`
 	Task     runlane.TaskID     `query:"task" doc:"runs of this task"`
 	Waiting  runlane.WaitingFor `query:"waiting" doc:"suspended runs that wait for this, like input or signal"`
+
+	FailureCode runlane.ErrorCode `query:"failureCode" doc:"runs whose last failure has this code"`
+	Since       time.Time         `query:"since" doc:"runs created from this time on"`
+	Until       time.Time         `query:"until" doc:"runs created before this time"`
 }
 
 func (f *filter) built() core.RunFilter {
@@ -31,6 +35,10 @@ func (f *filter) built() core.RunFilter {
 		Statuses:    f.Status,
 		TaskID:      f.Task,
 		Waiting:     f.Waiting,
+
+		FailureCode: f.FailureCode,
+		Since:       f.Since,
+		Until:       f.Until,
 	}
 }
 

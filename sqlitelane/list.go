@@ -22,10 +22,8 @@ func (s *Storage) ListRuns(ctx context.Context, q *lane.RunQuery) (page *runlane
 		return nil, err
 	}
 	judge := func(i item) (runlane.RunSummary, embedded.Verdict, error) {
-		if r := &i.Run; !embedded.Wants(q, r.Status, r.TaskID, r.Queue, &r.Source, r.Waiting) {
-			return runlane.RunSummary{}, embedded.Skip, nil
-		}
-		return i.Run.Summary(), embedded.Take, nil
+		summary := i.Run.Summary()
+		return summary, embedded.JudgeListed(q, &summary), nil
 	}
 	err = s.read(ctx, true, func(c *file.Conn) error {
 		env, err := s.names.known(c, q.Environment.Name())

@@ -74,8 +74,9 @@ func (*Storage) Capabilities() lane.StorageCapabilities {
 	}
 }
 
-// TickEvery is how often workers tick. A tick that finds no work takes a quarter of a millisecond.
-func (*Storage) TickEvery() time.Duration { return 10 * time.Second }
+// TickEvery is how often workers tick, and so how long after its lease the run of a killed worker waits at most. A tick
+// that finds no work takes a quarter of a millisecond.
+func (*Storage) TickEvery() time.Duration { return 4 * time.Second }
 
 // Start opens the file.
 func (s *Storage) Start(ctx context.Context) error {

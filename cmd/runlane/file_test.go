@@ -145,7 +145,7 @@ func TestBinary_WhichLane(t *testing.T) {
 	if _, news := p.run(t, 2, "runs", "list", "--lane", "aws:", "--table", ""); !strings.Contains(news, "no lane is chosen") {
 		t.Error(news)
 	}
-	for want, below := range map[string][]string{"Usage: runlane COMMAND": nil, "Usage: runlane runs COMMAND": {"runs", "--env", "other"}} {
+	for want, below := range map[string][]string{"Usage: " + binary() + " COMMAND": nil, "Usage: " + binary() + " runs COMMAND": {"runs", "--env", "other"}} {
 		args := append([]string{"--lane", "sqlite:" + path}, below...)
 		if out, _ := p.run(t, 0, append(args, "--help")...); !strings.HasPrefix(out, want) {
 			t.Errorf("%v: %s", args, out)

@@ -56,7 +56,7 @@ func openAWS(ctx context.Context, table string) (*lane.Lane, error) {
 	table = cmp.Or(table, os.Getenv(awslane.TableVariable))
 	if table == "" {
 		hint := "give --lane sqlite:PATH for a file or --table NAME for a deployment, or set the variable" +
-			"; or start \"dev\" in your project's folder, and repeat this there"
+			"; or start \"runlane dev\" in your project's folder, and repeat this there"
 		return nil, invalid(
 			"no lane is chosen: neither "+lane.Variable+" nor "+awslane.TableVariable+" is set", hint, nil)
 	}

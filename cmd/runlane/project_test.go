@@ -183,7 +183,7 @@ func TestProject_FromAnEmptyFolder(t *testing.T) {
 	if out, _ := p.call(t, 0, "make"); !strings.Contains(out, "deploy") {
 		t.Errorf("make alone lists no targets:\n%s", out)
 	}
-	if _, news := p.call(t, 2, own, "trigger", "greet"); !strings.Contains(news, `start "dev"`) {
+	if _, news := p.call(t, 2, own, "trigger", "greet"); !strings.Contains(news, `start "`+own+` dev"`) {
 		t.Errorf("without a session:\n%s", news)
 	}
 	for name, programs := range map[string]struct{ dev, other string }{
@@ -196,6 +196,7 @@ func TestProject_FromAnEmptyFolder(t *testing.T) {
 			t.Errorf("%s: the run:\n%s", name, out)
 		}
 		p.call(t, 1, programs.other, "trigger", "greet", `{}`, "--wait")
+		dev.await(t, "there is no name to greet")
 		_, news := p.call(t, 0, own, "schedules", "trigger", "greet-daily", "--wait")
 		if !strings.Contains(news, "run.succeeded") {
 			t.Errorf("%s: the schedule's run:\n%s", name, news)
@@ -214,6 +215,12 @@ func TestProject_FromAnEmptyFolder(t *testing.T) {
 			if !strings.Contains(dev.console.String(), shown) {
 				t.Errorf("%s: dev does not show %q:\n%s", name, shown, &dev.console)
 			}
+		}
+		if n := strings.Count(dev.console.String(), "there is no name to greet"); n != 1 {
+			t.Errorf("%s: a failure is %d lines:\n%s", name, n, &dev.console)
+		}
+		if repeat := programs.dev + " runs explain RUN"; !strings.Contains(dev.console.String(), repeat) {
+			t.Errorf("%s: dev does not name its program as it was called:\n%s", name, &dev.console)
 		}
 		if err := os.RemoveAll(filepath.Join(p.folder, ".runlane")); err != nil { // the next one begins with nothing
 			t.Error(err)

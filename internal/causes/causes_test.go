@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/internal/causes"
 )
 
-func TestUntold_IsWhatTheMessageDoesNotContain(t *testing.T) {
+func TestOmitted_IsWhatTheMessageDoesNotContain(t *testing.T) {
 	t.Parallel()
 	denied := errors.New("access denied")
 	told := &runlane.Error{Message: "the table is missing", Cause: denied}
@@ -21,9 +21,14 @@ func TestUntold_IsWhatTheMessageDoesNotContain(t *testing.T) {
 		"a text of the message":          {cause: errors.New("table is missing")},
 		"another text":                   {cause: denied, want: []string{"access denied"}},
 		"told, with a cause that is not": {cause: told, want: []string{"access denied"}},
-		"several, one of them told":      {cause: errors.Join(errors.New("missing"), denied), want: []string{"access denied"}},
+		"a code, which is for errors.Is": {cause: runlane.ErrValidationFailed},
+		"an error of ours, without its code and hint": {
+			cause: &runlane.Error{Code: runlane.ErrStorageUnavailable, Message: "no answer", Hint: "wait", Cause: denied},
+			want:  []string{"no answer", "access denied"},
+		},
+		"several, one of them told": {cause: errors.Join(errors.New("missing"), denied), want: []string{"access denied"}},
 	} {
-		if got := causes.NotificationPending("open: the table is missing", c.cause); !slices.Equal(got, c.want) {
+		if got := causes.Omitted("open: the table is missing", c.cause); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

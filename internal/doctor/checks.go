@@ -273,8 +273,8 @@ func checkWaiting(ctx context.Context, rt *core.Runtime) (string, error) {
 					instant(stats.OldestWaiting),
 					whyWaiting(ctx, rt, stats.Oldest),
 				),
-				Fix: "\"runs list --status active --queue " + string(state.Queue.Name) +
-					"\" shows it, \"runs explain\" says what it waits for",
+				Fix: "\"runlane runs list --status active --queue " + string(state.Queue.Name) +
+					"\" shows it, \"runlane runs explain\" says what it waits for",
 			}
 		}
 	}
@@ -308,7 +308,7 @@ func checkDeadLetters(ctx context.Context, rt *core.Runtime) (string, error) {
 				len(page.Items),
 				instant(page.Items[0].Since),
 			),
-			Fix: "\"deadletters list\" shows why; correct that, then \"deadletters requeue\"",
+			Fix: "\"runlane deadletters list\" shows why; correct that, then \"runlane deadletters requeue\"",
 		}
 	}
 	return "none", nil

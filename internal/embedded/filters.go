@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -39,14 +38,19 @@ func BoundedPolicy(q *lane.DueQuery, name runlane.QueueName) runlane.Queue {
 }
 
 // RunsScope is the scope of ListRuns.
-func RunsScope(q *lane.RunQuery) Scope {
-	statuses := make([]string, len(q.Statuses))
-	for i, status := range q.Statuses {
-		statuses[i] = string(status)
+func RunsScope(q *lane.RunQuery) Scope { return NewScope("ListRuns", q.Environment, q.Scope()) }
+
+// JudgeListed judges a run of a list of runs. Finished runs come newest first, so the list ends at the first that ended
+// before Since.
+func JudgeListed(q *lane.RunQuery, r *runlane.RunSummary) Verdict {
+	switch {
+	case q.Matches(r):
+		return Take
+	case r.Status.Terminal() && !q.Since.IsZero() && r.FinishedAt.Before(q.Since):
+		return Stop
+	default:
+		return Skip
 	}
-	return NewScope("ListRuns", q.Environment,
-		strings.Join(statuses, ","), string(q.TaskID), string(q.Queue), string(q.ScheduleID), string(q.SourceRunID),
-		string(q.Waiting))
 }
 
 // EventsScope is the scope of ListRunEvents.
@@ -66,19 +70,6 @@ func RecordsScope(q *lane.RecordQuery) Scope {
 // OccurrencesScope is the scope of ListScheduleOccurrences.
 func OccurrencesScope(q *lane.OccurrenceQuery) Scope {
 	return NewScope("ListScheduleOccurrences", q.Environment, string(q.ScheduleID), fmt.Sprint(q.SkippedOnly))
-}
-
-// Wants reports whether the run matches the query.
-func Wants(
-	q *lane.RunQuery, status runlane.Status, task runlane.TaskID, queue runlane.QueueName, source *runlane.Source,
-	waiting *runlane.Waiting,
-) bool {
-	return (len(q.Statuses) == 0 || slices.Contains(q.Statuses, status)) &&
-		(q.TaskID == "" || q.TaskID == task) &&
-		(q.Queue == "" || q.Queue == queue) &&
-		(q.ScheduleID == "" || q.ScheduleID == source.ScheduleID) &&
-		(q.SourceRunID == "" || q.SourceRunID == source.RunID) &&
-		(q.Waiting == "" || waiting.Has(q.Waiting))
 }
 
 // EventID identifies an event, and the outbox row of a delivery request. Run IDs have no colon.

@@ -12,6 +12,9 @@ type Host struct {
 	Tasks any
 	// Handlers is a []runlane.Handler, added to the runtime's own.
 	Handlers any
+	// Failed receives the text of each failed attempt, before its outcome is written. It shows them itself: without a
+	// logger of its own the runtime does not log these outcomes.
+	Failed func(runID, text string)
 	// Throttled is called for each request attempt that AWS throttled. nil is allowed.
 	Throttled func()
 }

@@ -190,6 +190,7 @@ func TickOf(result *core.TickResult) *Tick {
 		{"scheduled", result.Scheduled},
 		{"dispatched", result.Dispatched},
 		{"flushed", result.Flushed},
+		{"pruned", result.Pruned},
 	} {
 		seen.Stages = append(seen.Stages, Stage{
 			Name:    one.name,

@@ -43,6 +43,8 @@ export interface BulkBody {
   all?: boolean;
   /** count what matches, and change nothing */
   dryRun?: boolean;
+  /** runs whose last failure has this code */
+  failureCode?: string;
   /** runs in one call; 0 means 1,000 */
   limit?: number;
   /** runs of this queue */
@@ -51,12 +53,16 @@ export interface BulkBody {
   reason?: string;
   /** runs that this schedule made */
   schedule?: string;
+  /** runs created from this time on */
+  since?: string;
   /** runs that repeat this one, or that its handler triggered */
   source?: string;
   /** statuses; active and finished stand for several */
   status?: ("active" | "finished" | "queued" | "scheduled" | "running" | "cancellation_requested" | "retrying" | "released" | "succeeded" | "failed" | "cancelled")[];
   /** runs of this task */
   task?: string;
+  /** runs created before this time */
+  until?: string;
   /** suspended runs that wait for this */
   waiting?: ("signal" | "input" | "children" | "ends" | "time" | "blocked" | "anything");
 }

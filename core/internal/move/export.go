@@ -329,7 +329,7 @@ func notAddingUp(id runlane.RunID) error {
 		Code:    runlane.ErrInvariantViolation,
 		RunID:   id,
 		Message: fmt.Sprintf("the history of run %q does not add up to the run", id),
-		Hint:    "keep the run as it is and report this, with \"runs events\" and \"runs get\"",
+		Hint:    "keep the run as it is and report this, with \"runlane runs events\" and \"runlane runs get\"",
 	}
 }
 

@@ -83,7 +83,7 @@ func judgeFile(from io.Reader, limits lane.Storage) (*filePlan, error) {
 }
 
 func badImport(cause error, format string, args ...any) error {
-	what, hint := fmt.Sprintf(format, args...), "give a whole file that \"export\" of this version, or of an older one, wrote"
+	what, hint := fmt.Sprintf(format, args...), "give a whole file that \"runlane export\" of this version, or of an older one, wrote"
 	if e, ok := fail.As(cause); ok {
 		what += ": " + e.Message
 		if e.Hint != "" {

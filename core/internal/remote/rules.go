@@ -60,6 +60,6 @@ func Undefined(task runlane.TaskID) error {
 	return &runlane.Error{
 		Code:    runlane.ErrTaskNotFound,
 		Message: fmt.Sprintf("clients claim no runs of task %q here", task),
-		Hint:    "define it in core.Options.Tasks, or in the file of \"serve --tasks\"",
+		Hint:    "define it in core.Options.Tasks, or in the file of \"runlane serve --tasks\"",
 	}
 }

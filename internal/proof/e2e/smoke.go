@@ -33,7 +33,7 @@ const (
 )
 
 // most is what a run of a check uses at most, with every repetition and all that watches it: several times what was
-// measured of the most expensive kind (docs/costs.md).
+// measured of the most expensive kind (docs/prices.md).
 var most = costs.Use{Writes: 80, Reads: 400, Sends: 8, Deliveries: 8}
 
 // atMost is what the check costs at most, in dollars: a handler that always takes all the time it has, and a bridge of

@@ -71,6 +71,7 @@ func operateRules() map[string]rule {
 	statuses := func(s ...runlane.Status) core.RunFilter { return core.RunFilter{Statuses: s} }
 	everything := func(o core.BulkOptions) core.BulkOptions { o.AllRuns = true; return o }
 	changed := func(o core.ChangeOptions) core.BulkOptions { return core.BulkOptions{ChangeOptions: o, AllRuns: true} }
+	reversed := core.RunFilter{Since: time.UnixMilli(2), Until: time.UnixMilli(1)}
 	filtered := func(f core.RunFilter) core.BulkOptions { return core.BulkOptions{RunFilter: f} }
 	return map[string]rule{
 		"core.ListOptions.Queue":       refuses(listing("a colon", core.ListOptions{RunFilter: core.RunFilter{Queue: colon}})),
@@ -79,6 +80,9 @@ func operateRules() map[string]rule {
 		"core.ListOptions.TaskID":      refuses(listing("a colon", core.ListOptions{RunFilter: core.RunFilter{TaskID: colon}})),
 		"core.ListOptions.Statuses":    refuses(listing("unknown", core.ListOptions{RunFilter: statuses("odd")})),
 		"core.ListOptions.Waiting":     refuses(listing("unknown", core.ListOptions{RunFilter: core.RunFilter{Waiting: "odd"}})),
+		"core.ListOptions.FailureCode": legal("applications have codes of their own"),
+		"core.ListOptions.Since":       refuses(listing("after Until", core.ListOptions{RunFilter: reversed})),
+		"core.ListOptions.Until":       legal("refused with Since"),
 		"core.ListOptions.After":       refuses(listing("made up", core.ListOptions{After: madeUp})),
 		"core.ListOptions.Limit": refuses(
 			listing("negative", core.ListOptions{Limit: -1}), listing("too many", core.ListOptions{Limit: runlane.MaxPageLimit + 1}),
@@ -103,6 +107,9 @@ func operateRules() map[string]rule {
 		"core.BulkOptions.SourceRunID": refuses(all("a colon", filtered(core.RunFilter{SourceRunID: colon}))),
 		"core.BulkOptions.TaskID":      refuses(all("a colon", filtered(core.RunFilter{TaskID: colon}))),
 		"core.BulkOptions.Waiting":     refuses(all("unknown", filtered(core.RunFilter{Waiting: "odd"}))),
+		"core.BulkOptions.FailureCode": legal("applications have codes of their own"),
+		"core.BulkOptions.Since":       refuses(all("after Until", filtered(reversed))),
+		"core.BulkOptions.Until":       legal("refused with Since"),
 		"core.BulkOptions.Statuses": refuses(
 			all("unknown", filtered(statuses("odd"))),
 			failed("not what the call is about", func(w *world) []error {

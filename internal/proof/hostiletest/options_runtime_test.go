@@ -98,8 +98,12 @@ func runtimeRules() map[string]rule {
 		"core.Options.Logger":         legal("nil is the default; every other one is the caller's"),
 		"core.Options.TokenKeys":      refuses(opening("31 bytes", func(_ *world, o *core.Options) { o.TokenKeys = [][]byte{make([]byte, 31)} })),
 		"core.Options.MaxAbandoned":   refuses(opening("below -1", func(_ *world, o *core.Options) { o.MaxAbandoned = -2 })),
-		"core.Options.Metrics":        legal("nil is none; every other one is the caller's, and its panics are recovered"),
-		"core.Options.Middleware":     refuses(opening("nil", func(_ *world, o *core.Options) { o.Middleware = []runlane.Middleware{nil} })),
+		"core.Options.Keep": refuses(
+			opening("less than an hour", func(_ *world, o *core.Options) { o.Keep.Failed = time.Minute }),
+			opening("negative", func(_ *world, o *core.Options) { o.Keep = core.KeepAll(-time.Hour) }),
+		),
+		"core.Options.Metrics":    legal("nil is none; every other one is the caller's, and its panics are recovered"),
+		"core.Options.Middleware": refuses(opening("nil", func(_ *world, o *core.Options) { o.Middleware = []runlane.Middleware{nil} })),
 		"core.Options.Queues": refuses(
 			opening("no name", func(_ *world, o *core.Options) { o.Queues = []runlane.Queue{{}} }).as("queue"),
 			opening("no binding", func(_ *world, o *core.Options) { o.Queues = []runlane.Queue{{Name: "elsewhere"}} }).as("queue"),

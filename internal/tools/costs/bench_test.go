@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// BenchmarkCosts prints the rows of docs/costs.md, which TestCosts_AreWhatTheDocumentSays measures, as benchmark lines.
+// BenchmarkCosts prints the rows of docs/prices.md, which TestCosts_AreWhatTheDocumentSays measures, as benchmark lines.
 func BenchmarkCosts(b *testing.B) {
 	text, err := os.ReadFile(document)
 	if err != nil {
@@ -23,7 +23,7 @@ func BenchmarkCosts(b *testing.B) {
 		cells := strings.Split(strings.Trim(line, "| "), " | ")
 		b.Run(cells[0], func(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
-			for i, unit := range []string{"write-units", "read-units", "requests", "sends", "wakeups", "$/million", "$/million-in-batches"} {
+			for i, unit := range []string{"write-units", "read-units", "requests", "wakeups", "$/million"} {
 				value, err := strconv.ParseFloat(cells[i+1], 64)
 				if err != nil {
 					b.Fatal(err)

@@ -30,8 +30,8 @@ func callHandlers() []runlane.Handler {
 // callRows are those of runs that call others.
 func callRows() []row {
 	return []row{
-		{"a run that calls another, both", 1, nil, ordinary(calling.With(small("hello")), nil)},
-		{"a run that calls 10 others at once, each of the 11", 11, nil, ordinary(fanning.With(10), nil)},
-		{"a run that calls 1,000 others at once, each of the 1,001", 1001, nil, ordinary(fanning.With(1000), nil)},
+		{"call of another, both", 1, nil, ordinary(calling.With(small("hello")), nil)},
+		{"call of 10 at once, each", 11, nil, ordinary(fanning.With(10), nil)},
+		{"call of 1,000 at once, each", 1001, nil, ordinary(fanning.With(1000), nil)},
 	}
 }

@@ -1,5 +1,5 @@
 // Package costs is the one place for what AWS charges, and for arithmetic over it. Its tests measure what runs use and
-// hold docs/costs.md to that; those of others hold their documents to these prices.
+// hold docs/prices.md to that; those of others hold their documents to these prices.
 package costs
 
 // List prices on demand, standard class, us-east-1, in dollars for a million, as of November 2026.

@@ -23,7 +23,7 @@ const (
 	KindBackground Kind = "background"
 	// KindGo is a whole program, or a whole file of tests: "go run".
 	KindGo Kind = "go"
-	// KindFile is written to a file of the document's folder: "LANGUAGE file PATH".
+	// KindFile is written to a file of the document's folder: "LANGUAGE file PATH". "diff file PATH" changes the file.
 	KindFile Kind = "file"
 	// KindOutput is what the block before prints: "text output".
 	KindOutput Kind = "output"
@@ -116,6 +116,30 @@ func newBlock(line int, info string) (*Block, error) {
 		return nil, fmt.Errorf("line %d: a block marked %q: see CONTRIBUTING.md, Documentation", line, info)
 	}
 	return b, nil
+}
+
+// Interrupts reports whether the reader first types Ctrl-C for what runs beside: the block begins with that comment.
+func (b *Block) Interrupts() bool { return strings.HasPrefix(b.Text, "# Ctrl-C") }
+
+// Change applies a "diff" block to the text of its file. It has lines that begin with " ", "-" or "+", without numbers, and "@@"
+// between its parts. What a part replaces stands once in the file.
+func (b *Block) Change(text string) (string, error) {
+	for part := range strings.SplitSeq(b.Text, "@@\n") {
+		var before, after strings.Builder
+		for line := range strings.Lines(part) {
+			if line[0] != '+' {
+				before.WriteString(line[1:])
+			}
+			if line[0] != '-' {
+				after.WriteString(line[1:])
+			}
+		}
+		if n := strings.Count(text, before.String()); n != 1 {
+			return "", fmt.Errorf("line %d: what changes stands %d times in %s:\n%s", b.Line, n, b.Path, before.String())
+		}
+		text = strings.Replace(text, before.String(), after.String(), 1)
+	}
+	return text, nil
 }
 
 // attachOutputs gives each output to the block before it, which has to be one that prints.

@@ -81,6 +81,11 @@ func newSession(t *testing.T) *session {
 func (s *session) execute(ctx context.Context, b *docstest.Block) error {
 	var output string
 	var err error
+	if b.Interrupts() {
+		if err := s.end(); err != nil {
+			return err
+		}
+	}
 	switch b.Kind {
 	case docstest.KindFile:
 		return s.write(b)
@@ -149,10 +154,20 @@ func (s *session) place() string {
 
 func (s *session) write(b *docstest.Block) error {
 	path := filepath.Join(s.place(), filepath.FromSlash(b.Path))
+	text := b.Text
+	if b.Language == "diff" {
+		before, err := os.ReadFile(path)
+		if err == nil {
+			text, err = b.Change(string(before))
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte(b.Text), 0o600)
+	return os.WriteFile(path, []byte(text), 0o600)
 }
 
 // program builds and executes a program, or vets and executes a file of tests, in the reader's module.

@@ -54,6 +54,8 @@ class BulkBody(TypedDict, total=False):
     """every run there is, in place of a filter"""
     dryRun: bool
     """count what matches, and change nothing"""
+    failureCode: str
+    """runs whose last failure has this code"""
     limit: int
     """runs in one call; 0 means 1,000"""
     queue: str
@@ -62,12 +64,16 @@ class BulkBody(TypedDict, total=False):
     """for people, at most 256 bytes; kept with the change"""
     schedule: str
     """runs that this schedule made"""
+    since: str
+    """runs created from this time on"""
     source: str
     """runs that repeat this one, or that its handler triggered"""
     status: list[Literal["active", "finished", "queued", "scheduled", "running", "cancellation_requested", "retrying", "released", "succeeded", "failed", "cancelled"]]
     """statuses; active and finished stand for several"""
     task: str
     """runs of this task"""
+    until: str
+    """runs created before this time"""
     waiting: Literal["signal", "input", "children", "ends", "time", "blocked", "anything"]
     """suspended runs that wait for this"""
 

@@ -48,7 +48,7 @@ func TestExistingTable_RolesNameItAndItsStream(t *testing.T) {
 	t.Parallel()
 	template := evaluate(t, withExistingTable)
 	for role, want := range map[string][]string{
-		"BridgeRole": {existingARN, existingARN + "/index/due"}, "TickRole": {existingARN, existingARN + "/index/due"},
+		"BridgeRole": {existingARN, existingARN + "/index/due"}, "TickRole": {existingARN, existingARN + "/index/done", existingARN + "/index/due"},
 		"RelayRole": {"*", existingARN, existingStream},
 	} {
 		named := map[string]bool{}

@@ -125,7 +125,7 @@ func (s *stack) notSeen(t *testing.T, granted map[string][]string, role string) 
 
 // uncalled are operations of storage and transport that no function reaches, so that nothing can be missing for them.
 var uncalled = map[string]string{
-	"DeleteItem":         "pruning, and resetting an idempotency key: operators (the permission of that name is for transactions)",
+	"DeleteItem":         "what Options.Keep no longer keeps, which no recording is old enough for, and operators",
 	"Scan":               "the invariant checker: operators and tests",
 	"ReceiveMessage":     "long-lived workers",
 	"DeleteMessageBatch": "long-lived workers",
