@@ -168,9 +168,9 @@ func (v *visitor) triggerPage(tasks []core.TaskState, chosen, as string, form ty
 		h.Form(h.Method("post"), h.Action(v.Prefix+"/trigger"), h.Class("card"),
 			form.wrong(""),
 			h.Label(h.For("task"), g.Text("Task")), h.Select(h.ID("task"), h.Name("task"), options),
-			h.Label(h.For("payload"), g.Text("Payload, JSON")), form.wrong("payload"),
+			h.Label(h.For("payload"), g.Text("Payload, JSON; none is null")), form.wrong("payload"),
 			h.Textarea(h.ID("payload"), h.Name("payload"), h.Rows("10"), h.Attr("spellcheck", "false"),
-				g.Text("\n"+form.or("payload", "{}"))), // a browser drops the first line break
+				g.Text("\n"+form.or("payload", ""))), // a browser drops the first line break
 			triggerFoot(form),
 		),
 		h.P(v.command("trigger", "TASK", "PAYLOAD")),
@@ -202,6 +202,8 @@ func triggerFoot(form typedForm) g.Node {
 	return g.Group{
 		h.Label(h.For("key"), g.Text("Idempotency key, if the same form may be sent twice")),
 		h.Input(h.ID("key"), h.Name("key"), h.Value(form.or("key", "")), h.AutoComplete("off"), h.MaxLength(fmt.Sprint(runlane.MaxKeyBytes))),
+		h.Label(h.For("delay"), g.Text("Delay before it starts, like 90s or 2d")), form.wrong("delay"),
+		h.Input(h.ID("delay"), h.Name("delay"), h.Value(form.or("delay", "")), h.AutoComplete("off")),
 		h.Div(h.Button(g.Text("Trigger"))),
 	}
 }
@@ -250,7 +252,11 @@ func (v *visitor) makeRun(id runlane.TaskID) (*runlane.TriggerResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := &runlane.TriggerOptions{Actor: v.Actor, IdempotencyKey: v.r.PostFormValue("key")}
+	delay, err := v.delay()
+	if err != nil {
+		return nil, err
+	}
+	options := &runlane.TriggerOptions{Actor: v.Actor, IdempotencyKey: v.r.PostFormValue("key"), Delay: delay}
 	book := taskbook.Book{
 		Runtime: v.rt,
 		Tasks:   func(context.Context) ([]core.TaskState, error) { return tasks, nil },
@@ -262,6 +268,19 @@ func (v *visitor) makeRun(id runlane.TaskID) (*runlane.TriggerResult, error) {
 		return nil, wordedForForms(err)
 	}
 	return v.rt.Trigger(ctx, call, options)
+}
+
+// delay reads the time before a run starts; an empty field is none.
+func (v *visitor) delay() (time.Duration, error) {
+	text := strings.TrimSpace(v.r.PostFormValue("delay"))
+	if text == "" {
+		return 0, nil
+	}
+	d, err := runlane.ParseDuration(text)
+	if err != nil {
+		return 0, &wrongField{name: "delay", error: err}
+	}
+	return d, nil
 }
 
 // madePath returns the page of a created run, or of an existing one with a note.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +43,24 @@ func TestChart_OfMoreThanWereRead_BeginsWithTheFirstOfThem(t *testing.T) {
 	parts, each := chartOf(ended, nil, true, now)
 	if each != time.Minute || parts[0].succeeded != 1 || parts[0].made != 0 {
 		t.Errorf("parts of %s, the first %+v", each, parts[0])
+	}
+}
+
+func TestTimeline_HasAnAxis(t *testing.T) {
+	t.Parallel()
+	for whole, want := range map[time.Duration][]string{
+		8 * time.Minute:  {"0", "2 min 0 s", "4 min 0 s", "6 min 0 s", "8 min 0 s"},
+		time.Millisecond: {"0", "0 ms", "1 ms"},
+	} {
+		var page strings.Builder
+		if err := timelineAxis(whole, 44).Render(&page); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range want {
+			if strings.Count(page.String(), ">"+text+"</text>") != 1 {
+				t.Errorf("%s: not one %s in %s", whole, text, &page)
+			}
+		}
 	}
 }
 

@@ -147,14 +147,14 @@ func TestPages_ShowWhatThereIs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	for path, parts := range map[string][]string{
-		"/":                              {"Waits for people", "order.refund", string(s.Blocked), "Failed last", string(s.Failed), "slow", "Made and ended", "6 made; 3 ended, 1 of them failed"},
+		"/":                              {"Needs attention", "approved): Refund 40 euros?", "raise the quota", string(s.Blocked), "Failed last", string(s.Failed), "slow", "Made and ended", "6 made; 3 ended, 1 of them failed"},
 		"/runs":                          {string(s.Succeeded), string(s.Delayed), "waits for the answer of a person (approved)"},
 		"/runs?status=failed":            {string(s.Failed), "Retry all"},
 		"/runs?waiting=input":            {string(s.Asking)},
 		"/runs?find=mail.broken":         {string(s.Failed)},
 		"/runs?find=" + string(s.Failed): {"Failure", "mail.broken"},
 		"/runs/" + string(s.Failed):      {"the mail server refused it", "runlane runs retry " + string(s.Failed)},
-		"/runs/" + string(s.Asking):      {"Refund 40 euros?", "looked up", "Answer approved", "Timeline", ">step looked up</text>"},
+		"/runs/" + string(s.Asking):      {"Refund 40 euros?", "looked up", "Answer approved", "Timeline", ">0</text>", ">step looked up</text>"},
 		"/runs/" + string(s.Succeeded):   {"half way", "ada", "run.succeeded"},
 		"/runs/" + string(s.Hostile):     {"12345678901234567890.10", `\u202e`},
 		"/queues":                        {"slow", "default"},

@@ -54,22 +54,9 @@ func (v *visitor) overview() (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	needs := g.Group{}
-	people := slices.Concat(asked.Items, blocked.Items)
-	if len(people) > 0 || asked.Next != "" || blocked.Next != "" {
-		first := asked
-		if first.Next == "" {
-			first = blocked
-		}
-		needs = append(needs, section("Waits for people",
-			v.runTable("Waits for people", people, none(first, g.Text("")))))
-	}
-	if len(dead.Items) > 0 {
-		needs = append(needs, section("Dead letters", v.deadTable(dead.Items)))
-	}
 	return &page{title: "Overview", nav: "Overview", live: "list", body: g.Group{
 		v.statusCounts(active, ended),
-		needs,
+		v.needs(asked, blocked, dead.Items),
 		section("Failed last", g.Group{
 			v.failures(failed),
 			g.If(len(failed.Items) > 0 || failed.Next != "",
@@ -81,6 +68,22 @@ func (v *visitor) overview() (*page, error) {
 		})),
 		section("Queues", queues),
 	}}, nil
+}
+
+// needs shows what goes on only when a person does something: runs that ask or are blocked, and dead letters.
+func (v *visitor) needs(asked, blocked *runlane.Page[runlane.RunSummary], dead []runlane.DeadLetter) g.Node {
+	first := asked
+	if first.Next == "" {
+		first = blocked
+	}
+	runs := slices.Concat(asked.Items, blocked.Items)
+	if len(runs) == 0 && len(dead) > 0 && first.Next == "" {
+		return section("Needs attention", v.deadTable(dead))
+	}
+	return section("Needs attention", g.Group{
+		v.runTable("Waits for people", runs, none(first, g.Text("No run waits for a person, and no wakeup was given up."))),
+		g.Iff(len(dead) > 0, func() g.Node { return v.deadTable(dead) }),
+	})
 }
 
 // statusCounts counts the runs of both pages by status, each with a link to its list.
@@ -128,7 +131,7 @@ func (v *visitor) failures(failed *runlane.Page[runlane.RunSummary]) g.Node {
 			message = run.Failure.Message
 		}
 		rows = append(rows, h.Tr(
-			h.Td(h.A(h.Href(v.listed("status", "failed", "task", string(k.task))), g.Text(visible(string(k.task))))),
+			h.Td(h.Class("name"), h.A(h.Href(v.listed("status", "failed", "task", string(k.task))), g.Text(visible(string(k.task))))),
 			h.Td(counted(count[k], failed.Next != "")),
 			h.Td(h.Span(h.Class("badge failed"), g.Text(visible(string(k.code)))), g.Text(" "+visible(clip(message, 200)))),
 			h.Td(v.shortRun(last[k].ID)), h.Td(v.ago(last[k].FinishedAt)),
@@ -356,7 +359,7 @@ func (v *visitor) scheduleRow(s *core.ScheduleState, skipped g.Node) g.Node {
 			"has it resumes and triggers it, by its worker or its own serve.")))
 	}
 	return h.Tr(
-		h.Td(h.A(h.Href(v.listed("schedule", id)), g.Text(visible(id)))), h.Td(state), h.Td(next),
+		h.Td(h.Class("name"), h.A(h.Href(v.listed("schedule", id)), g.Text(visible(id)))), h.Td(state), h.Td(next),
 		h.Td(v.ago(s.LastFire)), h.Td(last), h.Td(skipped), h.Td(forms),
 	)
 }
@@ -424,7 +427,7 @@ func (v *visitor) tasks() (*page, error) {
 		)
 	})
 	return &page{title: "Tasks", nav: "Tasks", body: g.Group{
-		table("Tasks", []string{"Task", "Queue", "Attempts at most", "Timeout", "Seen", "Run"}, rows,
+		table("Tasks", []string{"Task", "Queue", "Attempts", "Timeout", "Seen", "Run"}, rows,
 			g.Text("No task is known yet: workers register their tasks when they tick.")),
 	}}, nil
 }

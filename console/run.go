@@ -119,11 +119,7 @@ func (v *visitor) waiting(w *runlane.Waiting) g.Node {
 	if w == nil {
 		return nil
 	}
-	said := waitsFor(w)
-	if asked := shown.Asked(w); asked != "" {
-		said += ": " + visible(asked)
-	}
-	return g.Text(said)
+	return g.Text(waitsFor(w))
 }
 
 func (v *visitor) holders(ids []runlane.RunID) g.Node {

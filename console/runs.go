@@ -161,7 +161,7 @@ func (v *visitor) runByPrefix(what string) (runlane.RunID, error) {
 func (v *visitor) runTable(name string, runs []runlane.RunSummary, empty g.Node) g.Node {
 	rows := g.Map(runs, func(run runlane.RunSummary) g.Node {
 		return h.Tr(
-			h.Td(h.A(h.Href(v.listed("task", string(run.TaskID))), g.Text(visible(string(run.TaskID)))),
+			h.Td(h.Class("name"), h.A(h.Href(v.listed("task", string(run.TaskID))), g.Text(visible(string(run.TaskID)))),
 				g.If(run.ConcurrencyKey != "", h.Span(h.Class("note"), g.Text(" "+visible(clip(run.ConcurrencyKey, 40)))))),
 			h.Td(badge(run.Status), g.Iff(run.Waiting != nil, func() g.Node {
 				return h.Span(h.Class("note"), g.Text(" waits for "+waitsFor(run.Waiting)))
@@ -183,7 +183,14 @@ func lastOf(run *runlane.RunSummary) time.Time {
 	return run.RunAt
 }
 
-func waitsFor(w *runlane.Waiting) string { return visible(clip(shown.WaitsFor(w), 120)) }
+// waitsFor describes a wait, with its question.
+func waitsFor(w *runlane.Waiting) string {
+	said := clip(shown.WaitsFor(w), 120)
+	if asked := shown.Asked(w); asked != "" {
+		said += ": " + asked
+	}
+	return visible(said)
+}
 
 var waitingKinds = runlane.WaitingKinds()
 

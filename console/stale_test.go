@@ -55,7 +55,7 @@ func TestLists_FindWhatIsBehindManyOthers(t *testing.T) {
 	if _, err := s.TriggerBatch(t.Context(), items); err != nil {
 		t.Fatal(err)
 	}
-	s.has(s.get(http.StatusOK, "/"), "Waits for people", string(s.Asking), string(s.Failed), "Made and ended")
+	s.has(s.get(http.StatusOK, "/"), "Needs attention", string(s.Asking), string(s.Failed), "Made and ended")
 	s.has(s.get(http.StatusOK, "/runs?status=failed"), string(s.Failed))
 	s.has(s.get(http.StatusOK, "/runs?waiting=input"), string(s.Asking))
 	s.has(s.get(http.StatusOK, "/runs/"+string(s.Succeeded)), "Runs that come from it", string(again.ID))

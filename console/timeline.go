@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -15,6 +16,8 @@ const (
 	timelineNames = 200
 	timelineWidth = 700
 	timelineRow   = 22
+	timelineEnd   = 40 // room for half of the last tick's text
+	timelineTicks = 4
 )
 
 type span struct {
@@ -79,9 +82,10 @@ func (v *visitor) timeline(run *runlane.Run, rows []timelineRowOf) g.Node {
 		}
 		return timelineNames + min(max(t.Sub(begin).Seconds()/whole.Seconds(), 0), 1)*timelineWidth
 	}
-	var lines g.Group
+	height := (len(rows) + 1) * timelineRow
+	lines := timelineAxis(whole, height)
 	for i, row := range rows {
-		y := i * timelineRow
+		y := (i + 1) * timelineRow
 		lines = append(lines, h.El("text", h.Attr("x", "0"), h.Attr("y", fmt.Sprint(y+timelineRow-7)),
 			g.Text(visible(clip(row.name, 26)))))
 		for _, s := range row.spans {
@@ -91,7 +95,7 @@ func (v *visitor) timeline(run *runlane.Run, rows []timelineRowOf) g.Node {
 				h.Width(fmt.Sprintf("%.1f", max(x(s.to)-left, 2))), h.Height("12")))
 		}
 	}
-	width, height := timelineNames+timelineWidth, len(rows)*timelineRow
+	width := timelineNames + timelineWidth + timelineEnd
 	said := fmt.Sprintf("%s from its creation on: when it waited, its attempts, steps and what it called", short(whole))
 	return section("Timeline", g.Group{
 		h.Div(h.Class("scroll"), h.Role("region"), h.Aria("label", "Timeline"), h.TabIndex("0"), h.SVG(
@@ -101,4 +105,25 @@ func (v *visitor) timeline(run *runlane.Run, rows []timelineRowOf) g.Node {
 		)),
 		h.P(h.Class("note"), g.Text(said+"."), g.If(more > 0, g.Textf(" %d more lines are in the tables.", more))),
 	})
+}
+
+// timelineAxis draws the axis above the rows: the time since the run's creation, with a line at each tick.
+func timelineAxis(whole time.Duration, height int) (axis g.Group) {
+	before := ""
+	for i := range timelineTicks + 1 {
+		x := fmt.Sprint(timelineNames + i*timelineWidth/timelineTicks)
+		said := "0"
+		if i > 0 {
+			said = short(whole * time.Duration(i) / timelineTicks)
+		}
+		if said == before { // the whole is a few milliseconds
+			said = ""
+		}
+		before = cmp.Or(said, before)
+		axis = append(axis,
+			h.El("text", h.Class("tick"), h.Attr("x", x), h.Attr("y", fmt.Sprint(timelineRow-7)), g.Text(said)),
+			h.El("rect", h.Class("axis"), h.Attr("x", x), h.Attr("y", fmt.Sprint(timelineRow-2)),
+				h.Width("1"), h.Height(fmt.Sprint(height-timelineRow+2))))
+	}
+	return axis
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/memlane"
@@ -54,4 +55,19 @@ func TestTrigger_OfTheServersTasks_IsRefused(t *testing.T) {
 	s.has(s.get(http.StatusOK, "/trigger"), "No task is known yet")
 	refused := s.post(http.StatusBadRequest, "/trigger", url.Values{"task": {server.OwnTasks + "webhook"}, "payload": {`"x"`}})
 	s.has(refused, "made by the server")
+}
+
+// A form delays a run, and sends what was typed alone: nothing is null.
+func TestTrigger_ByAForm_WaitsItsDelay(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.has(s.get(http.StatusOK, "/trigger"), "spellcheck=\"false\">\n</textarea>")
+	form := url.Values{"task": {"mail.welcome"}, "payload": {""}, "key": {"later"}, "delay": {"soon"}}
+	s.has(s.post(http.StatusBadRequest, "/trigger", form), `<p class="bad" role="alert">`, `name="delay" value="soon"`)
+	form.Set("delay", "2d")
+	s.has(s.post(http.StatusOK, "/trigger", form), "in 2 days")
+	run, err := s.Runs().FindCurrent(t.Context(), "mail.welcome", "later")
+	if err != nil || string(run.Payload) != "null" || run.RunAt.Sub(run.CreatedAt) < 48*time.Hour {
+		t.Errorf("%+v, %v", run, err)
+	}
 }

@@ -67,11 +67,11 @@ func render(d *description, table []operation) []byte {
 	p.WriteString("<style>" + pageStyle + "</style>\n</head>\n<body>\n<header>\n")
 	p.add("<h1>%s API, version %s</h1>\n<p>%s</p>\n<nav>", d.Info.Title, d.Info.Version, d.Info.Description)
 	for _, tag := range d.Tags {
-		p.add(`<a href="#%s">%s</a>`, tag.Name, tag.Name)
+		p.add(`<a href="#%s">%s</a>`, anchor(tag.Name), tag.Name)
 	}
 	p.add(`<a href="#objects">Objects</a> <a href="openapi.json">openapi.json</a></nav>` + "\n</header>\n<main>")
 	for _, tag := range d.Tags {
-		p.add(`<h2 id="%s">%s</h2>`, tag.Name, tag.Name)
+		p.add(`<h2 id="%s">%s</h2>`, anchor(tag.Name), tag.Name)
 		for i := range table {
 			if o := &table[i]; o.group == tag.Name {
 				p.operation(o.method, o.path, d.Paths[o.path][strings.ToLower(o.method)])
@@ -85,6 +85,9 @@ func render(d *description, table []operation) []byte {
 	p.add("</main>\n</body>\n</html>")
 	return []byte(p.String())
 }
+
+// anchor is the id of a heading, which has no spaces.
+func anchor(name string) string { return strings.ReplaceAll(name, " ", "-") }
 
 func (p *page) operation(method, path string, o *described) {
 	p.add(`<section id="%s">`+"\n<h3><code>%s %s</code> %s</h3>", o.ID, method, path, o.Summary)

@@ -164,7 +164,7 @@ func TestApproval_IsAnswered(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t, memlane.New(), nil)
 	p.open("/")
-	p.shows("waits for the answer of a person (approved)")
+	p.shows("waits for the answer of a person (approved): Refund 40 euros?")
 	p.click(string(p.Asking))
 	p.onPage("order.refund")
 	p.shows("Refund 40 euros?")
@@ -230,6 +230,9 @@ func TestLogin(t *testing.T) {
 	p := newPerson(t, memlane.New(), &server.Options{Access: access})
 	p.open("/runs?status=failed")
 	p.onPage("Log in")
+	if says[bool](p, `!!document.querySelector("nav")`) {
+		t.Error("pages are offered before the login")
+	}
 	p.do(chromedp.SendKeys(chromedp.CSS("#token"), token))
 	p.click("Log in")
 	p.onPage("Runs")

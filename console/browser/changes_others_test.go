@@ -232,7 +232,7 @@ func (o *operator) checks() {
 	o.onPage("Doctor")
 	o.shows("Nothing has been checked yet.")
 	o.click("Check everything")
-	o.shows("writes are allowed")
+	o.shows("Findings")
 	found := says[map[string]string](o.person, `Object.fromEntries(
 		[...document.querySelectorAll("main tbody tr")].map((r) => [r.cells[1].innerText, r.cells[0].innerText]))`)
 	for _, check := range []string{"durability", "reading", "writing", "queues", "work that waits", "dead letters"} {

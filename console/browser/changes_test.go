@@ -43,7 +43,7 @@ var changes = []change{
 	{"pause and resume a schedule", []string{"/schedules/{schedule}/pause", "/schedules/{schedule}/resume"}, (*operator).pausesSchedule},
 	{"trigger a schedule", []string{"/schedules/{schedule}/trigger"}, (*operator).triggersSchedule},
 	{"cancel a flow", []string{"/flows/{flow}/cancel", "/flows/{flow}/cancel everything"}, (*operator).cancelsFlow},
-	{"retry a flow", []string{"/flows/{flow}/retry", "/flows/{flow}/retry sure"}, (*operator).retriesFlow},
+	{"retry a flow", []string{"/flows/{flow}/retry", "/flows/{flow}/retry sure nothing-undone"}, (*operator).retriesFlow},
 	{"requeue a dead letter", []string{"/deadletters/{run}/requeue"}, (*operator).requeues},
 	{"cancel many", []string{"/bulk/cancel", "/bulk/cancel sure"}, (*operator).cancelsMany},
 	{"resume many", []string{"/bulk/resume", "/bulk/resume sure"}, (*operator).resumesMany},
