@@ -236,14 +236,6 @@ func JudgeProgress(known *State, id runlane.RunID, token string) error {
 	}
 }
 
-// JudgeReset refuses to free the key of an active run.
-func JudgeReset(owner *State, id runlane.RunID) error {
-	if owner.Status.Active() {
-		return Conflict(runlane.ConflictIdempotencyKey, id, "the run that owns the idempotency key is still active")
-	}
-	return nil
-}
-
 // beganAnother reports whether the run is waiting, but not since the event with sequence wait.
 func (s *State) beganAnother(wait int64) bool { return s.Waiting != nil && s.Sequence != wait }
 
