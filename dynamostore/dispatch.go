@@ -163,10 +163,7 @@ func (d *dispatch) takeTimed(ctx context.Context, after runlane.Cursor) (runlane
 						return nil, err
 					}
 					if !taken {
-						leaving = append(leaving, markerMove{
-							seen[i].run,
-							rows.Marker{Kind: rows.Slotless, At: found.Since},
-						})
+						leaving = append(leaving, markerMove{seen[i].run, rows.AfterFullQueue(found.Since)})
 					}
 				}
 				if !taken {
