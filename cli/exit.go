@@ -163,7 +163,7 @@ func faultOf(err error) fault {
 		f.Code, f.Message, f.Next = "time_limit", e.message, e.next
 	} else if e, ok := errors.AsType[*runlane.Error](err); ok {
 		f.Code, f.Conflict, f.Message, f.Next, f.RunID = string(e.Code), string(e.Conflict), e.Message, e.Hint, e.RunID
-		f.Cause = strings.Join(strings.Fields(strings.Join(causes.NotificationPending(e.Message, e.Cause), "; ")), " ")
+		f.Cause = strings.Join(strings.Fields(strings.Join(causes.Omitted(e.Message, e.Cause), "; ")), " ")
 		if f.Next == "" {
 			f.Next = nextFor[e.Code]
 		}

@@ -47,7 +47,7 @@ func (p *program) log(err error) {
 	}
 	p.logged[what] = true
 	attrs := []any{"code", code, "error", message, "hint", hint}
-	if more := causes.NotificationPending(message, cause); len(more) > 0 {
+	if more := causes.Omitted(message, cause); len(more) > 0 {
 		attrs = append(attrs, "cause", strings.Join(more, "; "))
 	}
 	p.logger.Error("the runtime cannot open", attrs...)

@@ -7,19 +7,19 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// NotificationPending returns the texts of causes that the message does not contain, one for each cause.
-func NotificationPending(message string, cause error) []string {
+// Omitted returns the texts of causes that the message does not contain, one for each cause.
+func Omitted(message string, cause error) []string {
 	switch e := cause.(type) { //nolint:errorlint // the wrapping error says more than those it wraps
 	case nil:
 		return nil
 	case *runlane.Error:
 		if e != nil && strings.Contains(message, e.Message) {
-			return NotificationPending(message, e.Cause)
+			return Omitted(message, e.Cause)
 		}
 	case interface{ Unwrap() []error }:
 		var texts []string
 		for _, part := range e.Unwrap() {
-			texts = append(texts, NotificationPending(message, part)...)
+			texts = append(texts, Omitted(message, part)...)
 		}
 		return texts
 	}

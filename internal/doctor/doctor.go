@@ -50,7 +50,7 @@ func FindingOf(check, detail string, err error) shown.Finding {
 	f.Status, f.Detail, f.Code = Failing, err.Error(), "failed"
 	if e, ok := errors.AsType[*runlane.Error](err); ok {
 		f.Detail, f.Code, f.Fix = e.Message, string(e.Code), e.Hint
-		f.Cause = strings.Join(causes.NotificationPending(e.Message, e.Cause), "; ")
+		f.Cause = strings.Join(causes.Omitted(e.Message, e.Cause), "; ")
 	}
 	return f
 }

@@ -203,8 +203,9 @@ func JudgeSignal(known *State, c *lane.SignalCommand, there bool, count int64) e
 	}
 }
 
-// JudgeTelling returns why a caller cannot be notified of a child's end. known is the caller, kept its call, or nil.
-func JudgeTelling(known *State, c *lane.NotifyCommand, kept *lane.RunCall) error {
+// JudgeNotification returns why a caller cannot be notified of a child's end. known is the caller, kept its call, or
+// nil.
+func JudgeNotification(known *State, c *lane.NotifyCommand, kept *lane.RunCall) error {
 	began := c.To.Last() && c.Resume == nil && known.beganAnother(c.To.Wait)
 	if kept == nil || kept.Ended != c.To.Ended || kept.Count != c.To.Count || began {
 		return c.AlreadyNotified()

@@ -142,7 +142,7 @@ func (r *Run) Index(m Marker, shards Shards) {
 	key := r.Key()
 	if r.State().Terminal() {
 		r.DueP, r.DueA = "", ""
-		if r.Leaves() {
+		if r.MustNotify() {
 			due := r.DueKey(Marker{Ended, r.FinishedAt}, shards)
 			r.DueP, r.DueA = due.Partition, due.Sort
 		}
