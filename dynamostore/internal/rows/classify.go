@@ -18,7 +18,7 @@ const (
 	Publishing         // publish its outbox row
 	Redelivering       // send its published wakeup again
 	Dispatching        // give it a slot of its bounded queue
-	Notifying            // notify the run that called it, or the runs it called
+	Notifying          // notify the run that called it, or the runs it called
 )
 
 // ScanKinds are the markers to scan for each stage. Expired leases may be in q and w, where a claim left the marker.
@@ -27,7 +27,7 @@ var ScanKinds = map[Stage][]MarkerKind{
 	Finalizing:   {Deliverable, Waiting, Leased},
 	Delivering:   {Deliverable, Waiting, Leased, Slotless},
 	Publishing:   {Unpublished, Deliverable, Waiting},
-	Notifying:      {Ended},
+	Notifying:    {Ended},
 	Redelivering: {Parked, Deliverable, Leased, Slotless}, // Leased: reservations made while the queue had a limit
 }
 
