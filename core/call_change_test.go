@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 
@@ -49,28 +48,6 @@ func TestCalls_ACodecIsGivenMeanwhile(t *testing.T) {
 	}
 }
 
-// Another run may hold a singleton key, so a task with one is called by no run. Nothing is made.
-func TestCalls_OfATaskWithASingletonKey_AreRefused(t *testing.T) {
-	t.Parallel()
-	child := runlane.NewFunc[int, int]("child", &runlane.TaskOptions[int]{SingletonKey: func(int) string { return "one" }})
-	parent := runlane.NewTask[int]("parent", nil)
-	w := &retryWorld{Runtime: openQuiet(t, memlane.New(), core.Options{},
-		parent.Handle(func(ctx context.Context, a *runlane.Attempt, _ int) error {
-			_, err := child.Call(ctx, a, 7, nil)
-			return err
-		}))}
-	triggerWith(t, w, parent.With(1), &runlane.TriggerOptions{RunID: "run_p"})
-	w.drain(t)
-	run, err := w.Runs().Get(t.Context(), "run_p")
-	if err != nil || run.Failure.Code != runlane.ErrValidationFailed || !strings.Contains(run.Failure.Message, "singleton key") {
-		t.Fatal(run, err)
-	}
-	runs, err := w.Runs().List(t.Context(), nil)
-	if err != nil || len(runs.Items) != 1 {
-		t.Error(runs, err)
-	}
-}
-
 // A run that waits since before its task had a number, and remembers nothing, began without one.
 func TestBegan_OfARunThatWaits(t *testing.T) {
 	t.Parallel()
@@ -96,32 +73,6 @@ func TestBegan_OfARunThatWaits(t *testing.T) {
 	now.drain(t)
 	if run, err := now.Runs().Get(t.Context(), "run_a"); err != nil || run.Status != runlane.StatusSucceeded || began != 0 {
 		t.Error(run, err, began)
-	}
-}
-
-// One payload that is too large refuses the call: no run of it is made, and no record.
-func TestCallAll_OnePayloadIsTooLarge_MakesNothing(t *testing.T) {
-	t.Parallel()
-	child, parent := runlane.NewFunc[string, int]("child", nil), runlane.NewTask[int]("parent", nil)
-	payloads := []string{"a", "b", strings.Repeat("x", runlane.MaxPayloadBytes)}
-	var refused error
-	w := &retryWorld{Runtime: openQuiet(t, memlane.New(), core.Options{},
-		parent.Handle(func(ctx context.Context, a *runlane.Attempt, _ int) error {
-			_, refused = runlane.CallAll(ctx, a, child, payloads, nil)
-			return nil
-		}))}
-	triggerWith(t, w, parent.With(1), &runlane.TriggerOptions{RunID: "run_p"})
-	w.drain(t)
-	tree, err := w.Runs().Tree(t.Context(), "run_p", nil)
-	if err != nil || len(tree.Calls) != 0 || !errors.Is(refused, runlane.ErrValidationFailed) {
-		t.Errorf("%+v, %v, %v", tree, err, refused)
-	}
-	if _, err := runlane.CallAll(t.Context(), w.Runtime, child, payloads, nil); !errors.Is(err, runlane.ErrValidationFailed) {
-		t.Error(err)
-	}
-	runs, err := w.Runs().List(t.Context(), nil)
-	if err != nil || len(runs.Items) != 1 {
-		t.Error(runs, err)
 	}
 }
 

@@ -33,8 +33,8 @@ type catalog struct {
 
 func (rt *Runtime) keepsTasks() bool { return rt.storage().Capabilities().KeepsTasks }
 
-// storeTasks stores those of this runtime's task definitions that differ from the stored ones. It is not a stage of the tick: a failure is
-// logged and retried later.
+// storeTasks stores those of this runtime's task definitions that differ from the stored ones. It is not a stage of the
+// tick: a failure is logged and retried later.
 func (rt *Runtime) storeTasks(ctx context.Context, deadline time.Time) {
 	c := &rt.catalog
 	left := deadline.Sub(rt.world.Now())

@@ -88,7 +88,7 @@ func (c change) cancel(ctx context.Context, id runlane.RunID) (run *runlane.Run,
 		if lane.HoldsSlot(run) && !lane.HoldsSlot(commit.Run) {
 			c.rt.handOver(ctx, commit.Run)
 		}
-		c.rt.committed(ctx, commit, commit.Run)
+		c.rt.notifyIfPending(ctx, commit, commit.Run)
 		if commit.Run.Status == runlane.StatusCancellationRequested {
 			c.rt.executing.cancel(commit.Run.Lease.Token)
 		}

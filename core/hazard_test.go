@@ -277,41 +277,6 @@ func TestHazard11_BoundOnAbandonedAttempts_HoldsOnEveryWay(t *testing.T) {
 	}
 }
 
-// An attempt that lives is not abandoned yet, and ones that ended with an outcome never were.
-func TestHazard11_BoundOnAbandonedAttempts_CountsOnlyThose(t *testing.T) {
-	t.Parallel()
-	task := runlane.NewTask("hazard.busy", &runlane.TaskOptions[numbered]{Retry: runlane.Retry{MaxAttempts: 9, Backoff: runlane.Fixed(time.Second)}})
-	h := newHazard(t, task.Handle(func(_ context.Context, a *runlane.Attempt, _ numbered) error {
-		switch a.Number {
-		case 1, 2:
-			return errors.New("broken")
-		case 3, 4:
-			return runlane.Release(time.Second, "not yet")
-		default:
-			return nil
-		}
-	}))
-	run := trigger(t, h.rt, task.With(numbered{}))
-	for range 4 {
-		_, err := h.wakeup(run)
-		h.must(err)
-		h.clock.Advance(2 * time.Second)
-	}
-	for range runlane.DefaultMaxAbandoned - 1 {
-		h.dies(run.ID)
-		h.clock.Advance(time.Minute)
-	}
-	h.dies(run.ID) // the last attempt that it may have, and it lives
-	h.clock.Advance(time.Minute - time.Millisecond)
-	if result, err := h.wakeup(run); err != nil || result.Ignored != core.IgnoredLeased {
-		t.Fatalf("while the last attempt lives: %+v, %v", result, err)
-	}
-	h.clock.Advance(time.Millisecond)
-	if result, err := h.wakeup(run); err != nil || result.Ignored != core.IgnoredAbandoned || result.Run.Status != runlane.StatusFailed {
-		t.Fatalf("when its lease is over: %+v, %v", result, err)
-	}
-}
-
 // The wakeup of a retry comes to a process whose clock is two seconds behind. Acknowledged as too
 // early, it would leave the run to the tick, a minute and a half later.
 func TestHazard13_EarlyWakeup_IsSentAgainOrWaits(t *testing.T) {

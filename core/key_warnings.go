@@ -45,7 +45,7 @@ func (rt *Runtime) warnOfEmptyKeys(p *plan) {
 	keys := p.task.Keys
 	var key string
 	switch {
-	case p.node != nil || p.call != "": // the derived run id prevents duplicates
+	case p.node != nil || p.parentCall != "": // the derived run id prevents duplicates
 		return
 	case keys.Idempotency && p.idempotencyKey == "":
 		key = "idempotency key"

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// tellRounds limits the tries on conflicts with other processes: some three seconds.
-	tellRounds = 60
-	// tellBackoff is the pause before the second round; it doubles, up to tellPause.
-	tellBackoff = 2 * time.Millisecond
-	tellPause   = 50 * time.Millisecond
+	// notifyRounds limits the tries on conflicts with other processes: some three seconds.
+	notifyRounds = 60
+	// notifyBackoff is the pause before the second round; it doubles, up to notifyPause.
+	notifyBackoff = 2 * time.Millisecond
+	notifyPause   = 50 * time.Millisecond
 )
 
-// committed notifies the runs that depend on an ended run. After a failure the tick does it.
-func (rt *Runtime) committed(ctx context.Context, commit *lane.Commit, run *runlane.Run) {
+// notifyIfPending notifies the runs that depend on an ended run. After a failure the tick does it.
+func (rt *Runtime) notifyIfPending(ctx context.Context, commit *lane.Commit, run *runlane.Run) {
 	if commit == nil || !commit.NotificationPending {
 		return
 	}
@@ -30,23 +30,23 @@ func (rt *Runtime) committed(ctx context.Context, commit *lane.Commit, run *runl
 	}
 }
 
-// notify notifies the runs that depend on an ended run: the next runs of its flow, its children if it was cancelled, and
-// then its caller. Any number of processes may do so; the end counts once. done is false if another process did it.
+// notify notifies the runs that depend on an ended run: the next runs of its flow, its children if it was cancelled,
+// and then its caller. Any number of processes may do so; the end counts once. done is false if another process did it.
 func (rt *Runtime) notify(ctx context.Context, run *runlane.Run) (done bool, err error) {
-	wait := tellBackoff
-	for round := range tellRounds {
+	wait := notifyBackoff
+	for round := range notifyRounds {
 		if round > 0 && !pause(ctx, rt.world.around(wait)) {
 			return false, cancelled(ctx, run.ID)
 		}
-		wait = min(2*wait, tellPause)
+		wait = min(2*wait, notifyPause)
 		if run.Source.Type == runlane.SourceFlow { // first: a cascade may take minutes
 			if err := rt.flows.Notify(ctx, run); err != nil {
 				return false, err
 			}
 		}
 		if round > 0 || run.Status == runlane.StatusCancelled {
-			told, err := rt.cascade(ctx, run)
-			if told || err != nil {
+			passed, err := rt.cascade(ctx, run)
+			if passed || err != nil {
 				return false, err
 			}
 		}
@@ -70,7 +70,7 @@ func (rt *Runtime) notify(ctx context.Context, run *runlane.Run) (done bool, err
 // notifyCaller counts the end in the caller's call. Calls of one process take turns to avoid conflicts.
 func (rt *Runtime) notifyCaller(ctx context.Context, run *runlane.Run) (*lane.Commit, error) {
 	if source := run.Source; source.Type == runlane.SourceCall {
-		end := rt.tellers.begin(ctx, source.RunID, source.Call)
+		end := rt.callTurns.begin(ctx, source.RunID, source.Call)
 		if end == nil {
 			return nil, cancelled(ctx, run.ID)
 		}
@@ -124,8 +124,8 @@ func (t *turns) begin(ctx context.Context, caller runlane.RunID, call string) (e
 	}
 }
 
-// notifyCommand is the command that notifies the caller in its current state. A caller that has ended, is missing, or is
-// another run of that id counts no end.
+// notifyCommand is the command that notifies the caller in its current state. A caller that has ended, is missing, or
+// is another run of that id counts no end.
 func (rt *Runtime) notifyCommand(ctx context.Context, run *runlane.Run) (*lane.NotifyCommand, error) {
 	c := &lane.NotifyCommand{
 		RunKey:    lane.RunKey{Environment: rt.environment, RunID: run.ID},

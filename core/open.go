@@ -33,7 +33,7 @@ type Runtime struct {
 	delays       bool                // the transport can delay, in some queues
 	undelayed    []runlane.QueueName // queues that cannot delay, if others can
 	catalog      catalog
-	tellers      turns
+	callTurns    turns
 	cascades     cascades
 	givenBack    givenBack
 	flows        flow.Flows

@@ -207,7 +207,7 @@ func (x *execution) append(
 	}}
 	commit, err := x.rt.storage().AppendRunEvents(ctx, &c.append)
 	if err == nil {
-		x.rt.committed(ctx, commit, projected)
+		x.rt.notifyIfPending(ctx, commit, projected)
 	}
 	return projected, err
 }

@@ -20,11 +20,11 @@ var (
 
 // plan is a validated trigger.
 type plan struct {
-	options *runlane.TriggerOptions
-	parent  *runlane.Run     // the run of the handler that triggers; nil for applications
-	call    string           // the parent's call that counts the run's end; "" for none
-	node    *lane.FlowCheck  // the required state of the flow if the run is a node; nil for none
-	wait    *runlane.Waiting // delays the start of the run; nil for nothing
+	options    *runlane.TriggerOptions
+	parent     *runlane.Run     // the run of the handler that triggers; nil for applications
+	parentCall string           // the parent's call that counts the run's end; "" for none
+	node       *lane.FlowCheck  // the required state of the flow if the run is a node; nil for none
+	wait       *runlane.Waiting // delays the start of the run; nil for nothing
 
 	task           *runlane.Definition
 	queue          runlane.Queue
@@ -53,7 +53,7 @@ func (p *plan) done() {
 	plans.Put(p)
 }
 
-// prepare validates the whole call before any write.
+// prepare validates the whole call before any write. Occurrences of schedules and reruns fill their plans themselves.
 func (rt *Runtime) prepare(p *plan, call runlane.Call) error {
 	prepared, err := call.Prepare()
 	if err != nil {
@@ -75,8 +75,8 @@ func (rt *Runtime) prepare(p *plan, call runlane.Call) error {
 	}
 	if p.parent != nil {
 		p.source.RunID = p.parent.ID
-		if p.call != "" {
-			p.source = callSource(p.parent, p.call)
+		if p.parentCall != "" {
+			p.source = callSource(p.parent, p.parentCall)
 			p.idempotencyKey = "" // the derived run id already makes this idempotent
 		}
 		if p.traceCarrier == nil {

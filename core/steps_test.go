@@ -144,20 +144,3 @@ func TestStep_ResultsOfARunAreBounded(t *testing.T) {
 		t.Errorf("%s: %+v", run.Status, run.Failure)
 	}
 }
-
-// The records of a task's version have names that no step takes: one would be read as the other.
-func TestStep_NameOfAVersionsRecord_IsRefused(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		_, run := executeOnce(t, memlane.New(), func(ctx context.Context, a *runlane.Attempt) error {
-			_, err := runlane.Step(ctx, a, "version:2", func(context.Context) (int, error) { return 1, nil })
-			if runlane.CodeOf(err) != runlane.ErrValidationFailed || !strings.Contains(err.Error(), `"version:2" begins with`) {
-				t.Errorf("a step of that name: %v", err)
-			}
-			return nil
-		})
-		if run.Status != runlane.StatusSucceeded {
-			t.Errorf("%s: %+v", run.Status, run.Failure)
-		}
-	})
-}

@@ -56,7 +56,7 @@ func (rt *Runtime) appendEvent(
 		return nil, err
 	}
 	projected := transition.Projected
-	rt.committed(ctx, commit, projected)
+	rt.notifyIfPending(ctx, commit, projected)
 	if lane.HoldsSlot(run) && !lane.HoldsSlot(projected) {
 		rt.handOver(ctx, projected)
 	}

@@ -41,17 +41,17 @@ func (rt *Runtime) Trigger(
 // noOptions replaces nil and is never written.
 var noOptions runlane.TriggerOptions
 
-// trigger serves applications (parent nil) and attempts of the run parent. of names the parent's call that counts the
-// run's end; "" for none.
+// trigger serves applications (parent nil) and attempts of the run parent. parentCall is the parent's call that counts
+// the run's end, or "".
 func (rt *Runtime) trigger(
-	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions, parent *runlane.Run, of string,
+	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions, parent *runlane.Run, parentCall string,
 ) (*runlane.TriggerResult, error) {
 	if options == nil {
 		options = &noOptions
 	}
 	p := plans.Get().(*plan)
 	defer p.done()
-	p.options, p.parent, p.call = options, parent, of
+	p.options, p.parent, p.parentCall = options, parent, parentCall
 	if err := rt.prepare(p, call); err != nil {
 		return nil, err
 	}
@@ -164,13 +164,13 @@ func (rt *Runtime) sameRun(ctx context.Context, p *plan, conflict error) (*runla
 		return nil, &repeatError{conflict}
 	case err != nil:
 		return nil, err
-	case (p.call != "" || p.node != nil) && !origin.Same(run.Source, p.source):
+	case (p.parentCall != "" || p.node != nil) && !origin.Same(run.Source, p.source):
 		return nil, origin.Stranger(run, p.source)
 	case run.PayloadError() != nil:
 		return nil, run.PayloadError()
 	}
 	differs := !bytes.Equal(run.Payload, p.payload)
-	if run.TaskID != p.task.ID || differs && (p.call != "" || p.node != nil || !blind.Is(ctx)) {
+	if run.TaskID != p.task.ID || differs && (p.parentCall != "" || p.node != nil || !blind.Is(ctx)) {
 		return nil, &runlane.Error{
 			Code:    runlane.ErrValidationFailed,
 			Message: "a run with this id has another task or payload",

@@ -120,21 +120,21 @@ func (s *Store) readCall(
 
 // ListRunsToNotify implements lane.Storage.
 func (s *Store) ListRunsToNotify(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
-	return s.scanRefs(ctx, q, rows.Telling)
+	return s.scanRefs(ctx, q, rows.Notifying)
 }
 
-// NotifyEnd implements lane.Storage: one transaction removes the marker, counts the end, and for the last end resumes the
-// caller.
+// NotifyEnd implements lane.Storage: one transaction removes the marker, counts the end, and for the last end resumes
+// the caller.
 func (s *Store) NotifyEnd(ctx context.Context, c *lane.NotifyCommand) (*lane.Commit, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	told, err := s.readToldEnd(ctx, c)
+	end, err := s.readNotifiedEnd(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	if c.Resume == nil {
-		return nil, s.countEnd(ctx, c, told)
+		return nil, s.countEnd(ctx, c, end)
 	}
 	t := &c.Resume.Transition
 	before, err := s.readExpected(ctx, t)
@@ -145,7 +145,7 @@ func (s *Store) NotifyEnd(ctx context.Context, c *lane.NotifyCommand) (*lane.Com
 		return nil, err
 	}
 	commit, refused, err := s.commit(ctx, &rows.Change{
-		Transition: t, Before: before, Initial: c.Resume.Outbox, Telling: told,
+		Transition: t, Before: before, Initial: c.Resume.Outbox, Notification: end,
 	})
 	switch {
 	case err != nil || refused == nil:
@@ -157,8 +157,8 @@ func (s *Store) NotifyEnd(ctx context.Context, c *lane.NotifyCommand) (*lane.Com
 	}
 }
 
-// readToldEnd reads the ended run and its call, and checks that they are as the command expects.
-func (s *Store) readToldEnd(ctx context.Context, c *lane.NotifyCommand) (*rows.NotifiedEnd, error) {
+// readNotifiedEnd reads the ended run and its call, and checks that they are as the command expects.
+func (s *Store) readNotifiedEnd(ctx context.Context, c *lane.NotifyCommand) (*rows.NotifiedEnd, error) {
 	r, err := s.readRun(ctx, c.RunKey)
 	if err != nil {
 		return nil, err
@@ -166,28 +166,28 @@ func (s *Store) readToldEnd(ctx context.Context, c *lane.NotifyCommand) (*rows.N
 	if r == nil || r.CreatedAt != rows.ToMillis(c.CreatedAt) || !r.NotificationPending() {
 		return nil, c.AlreadyNotified()
 	}
-	told := &rows.NotifiedEnd{Ended: r}
+	end := &rows.NotifiedEnd{Ended: r}
 	if c.To == nil {
-		return told, nil
+		return end, nil
 	}
 	caller := lane.RunKey{Environment: c.Environment, RunID: c.To.RunID}
-	told.Call, err = s.readCall(ctx, caller, rows.ToMillis(c.To.CreatedAt), c.To.Name)
+	end.Call, err = s.readCall(ctx, caller, rows.ToMillis(c.To.CreatedAt), c.To.Name)
 	if err != nil {
 		return nil, err
 	}
-	if told.Call == nil || told.Call.Ended != c.To.Ended || told.Call.Count != c.To.Count {
+	if end.Call == nil || end.Call.Ended != c.To.Ended || end.Call.Count != c.To.Count {
 		return nil, c.AlreadyNotified()
 	}
-	return told, nil
+	return end, nil
 }
 
 // countEnd counts an end that resumes no run.
-func (s *Store) countEnd(ctx context.Context, c *lane.NotifyCommand, told *rows.NotifiedEnd) error {
-	writes := []item.Write{told.Ended.Notified()}
-	if told.Call != nil {
-		writes = append(writes, told.Call.Counted())
+func (s *Store) countEnd(ctx context.Context, c *lane.NotifyCommand, end *rows.NotifiedEnd) error {
+	writes := []item.Write{end.Ended.Notified()}
+	if end.Call != nil {
+		writes = append(writes, end.Call.Counted())
 	}
-	if told.Call != nil && c.To.Last() {
+	if end.Call != nil && c.To.Last() {
 		caller, err := s.readRun(ctx, lane.RunKey{Environment: c.Environment, RunID: c.To.RunID})
 		if err != nil {
 			return err
@@ -198,11 +198,11 @@ func (s *Store) countEnd(ctx context.Context, c *lane.NotifyCommand, told *rows.
 		writes = append(writes, caller.NotBegun(c.To))
 	}
 	lost, err := s.db.Transact(ctx, &ddb.Transaction{
-		Operation: "tell end",
+		Operation: "notify end",
 		Token:     randomID(),
 		Writes:    writes,
 		Version:   "sq",
-		Proof:     told.Ended.NotifiedProof(),
+		Proof:     end.Ended.NotifiedProof(),
 	})
 	if err == nil && len(lost) > 0 {
 		err = c.AlreadyNotified()

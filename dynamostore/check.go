@@ -117,7 +117,7 @@ func (s *Store) checkRun(ctx context.Context, raw item.Item) ([]lane.Violation, 
 	running := r.State().Owned()
 	latest := r.State() == runlane.StatusQueued || r.State() == runlane.StatusScheduled
 	inDue, inDone := r.DueP != "" && r.DueA != "", r.DoneP != "" && r.DoneA != ""
-	if inDue == (r.State().Terminal() && !(r.NotificationPending() && r.Leaves())) || inDone != r.State().Terminal() {
+	if inDue == (r.State().Terminal() && !(r.NotificationPending() && r.MustNotify())) || inDone != r.State().Terminal() {
 		v.add(ruleMembership, "%s, in due: %t, in done: %t", r.Status, inDue, inDone)
 	}
 	if err := s.checkShards(ctx, r, v); err != nil {

@@ -163,7 +163,7 @@ func (s *Store) acquire(
 func (s *Store) refuse(ctx context.Context, r *rows.Run, lost lane.Outcome) (*lane.Acquisition, error) {
 	since, ok := r.DispatchableAt()
 	if ok && lost == lane.LostCapacity && r.State() != runlane.StatusRunning && r.Marker().Kind != rows.DeadLetter {
-		if err := s.moveMarker(ctx, r, rows.Marker{Kind: rows.Slotless, At: since}); err != nil {
+		if err := s.moveMarker(ctx, r, rows.AfterFullQueue(since)); err != nil {
 			return nil, err
 		}
 	}

@@ -94,7 +94,7 @@ func (s *Store) RequeueDeadLetters(ctx context.Context, c *lane.RequeueCommand) 
 			continue
 		}
 		requeued++
-		if err := s.moveMarker(ctx, r, rows.Marker{Kind: rows.Unpublished, At: rows.ToMillis(c.At)}); err != nil {
+		if err := s.moveMarker(ctx, r, rows.AfterRequeue(rows.ToMillis(c.At))); err != nil {
 			return requeued, err
 		}
 	}

@@ -163,10 +163,7 @@ func (d *dispatch) takeTimed(ctx context.Context, after runlane.Cursor) (runlane
 						return nil, err
 					}
 					if !taken {
-						leaving = append(leaving, markerMove{
-							seen[i].run,
-							rows.Marker{Kind: rows.Slotless, At: found.Since},
-						})
+						leaving = append(leaving, markerMove{seen[i].run, rows.AfterFullQueue(found.Since)})
 					}
 				}
 				if !taken {
@@ -249,11 +246,11 @@ func (d *dispatch) walkShard(ctx context.Context, at *dispatchCursor, until stri
 	}
 }
 
-func (d *dispatch) samePartition(rows []rows.DueRow, most int) int {
-	first, _ := rows[0].SlotPartition(d.q.Environment)
+func (d *dispatch) samePartition(due []rows.DueRow, most int) int {
+	first, _ := due[0].SlotPartition(d.q.Environment)
 	n := 1
-	for n < min(len(rows), most) {
-		if p, _ := rows[n].SlotPartition(d.q.Environment); p != first {
+	for n < min(len(due), most) {
+		if p, _ := due[n].SlotPartition(d.q.Environment); p != first {
 			break
 		}
 		n++
@@ -261,8 +258,8 @@ func (d *dispatch) samePartition(rows []rows.DueRow, most int) int {
 	return n
 }
 
-func (d *dispatch) takeRows(ctx context.Context, rows []rows.DueRow) error {
-	seen, err := d.store.inspect(ctx, d.q, rows, d.at)
+func (d *dispatch) takeRows(ctx context.Context, due []rows.DueRow) error {
+	seen, err := d.store.inspect(ctx, d.q, due, d.at)
 	if err != nil {
 		return err
 	}

@@ -25,11 +25,11 @@ func (s *Store) scan(ctx context.Context, q *lane.DueQuery, wanted rows.Stage) (
 		kinds = append(kinds, dueBound(kind, at, q.Patience))
 	}
 	keep := unbounded(q)
-	if wanted == rows.Finalizing || wanted == rows.Telling {
+	if wanted == rows.Finalizing || wanted == rows.Notifying {
 		keep = q.Wants // cancellations and ends need no slots
 	}
-	return s.examine(ctx, q, fmt.Sprint("due ", wanted), kinds, keep, func(rows []rows.DueRow) ([]found, error) {
-		seen, err := s.inspect(ctx, q, rows, at)
+	return s.examine(ctx, q, fmt.Sprint("due ", wanted), kinds, keep, func(due []rows.DueRow) ([]found, error) {
+		seen, err := s.inspect(ctx, q, due, at)
 		if err != nil {
 			return nil, err
 		}

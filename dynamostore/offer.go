@@ -82,8 +82,8 @@ type offerSearch struct {
 
 // page reads the next rows, without those known as stale.
 func (o *offerSearch) page(ctx context.Context, size int) error {
-	rows, next, err := o.store.waitingRows(ctx, o.index, o.partition, o.after, size)
-	for _, row := range rows {
+	due, next, err := o.store.waitingRows(ctx, o.index, o.partition, o.after, size)
+	for _, row := range due {
 		if !o.store.offers.isStale(row) {
 			o.rows = append(o.rows, row)
 		}

@@ -117,7 +117,7 @@ func (s *Store) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPub
 		if !known || from.Kind != rows.Unpublished {
 			return true, nil
 		}
-		return true, s.moveAfterMark(ctx, row, rows.Marker{Kind: rows.Deliverable, At: published.AvailableAt})
+		return true, s.moveAfterMark(ctx, row, rows.AfterPublished(published))
 	})
 }
 
@@ -134,11 +134,7 @@ func (s *Store) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailed
 			if ok, err := s.markFailure(ctx, row, lane.OutboxFailed, &f, next); err != nil || !ok {
 				return ok, err
 			}
-			to := rows.Marker{Kind: rows.Unpublished, At: next}
-			if row.Reserved != 0 && next > row.Reserved { // from then on it waits for a slot and needs no row
-				to = rows.Marker{Kind: rows.Leased, At: row.Reserved}
-			}
-			return true, s.moveAfterMark(ctx, row, to)
+			return true, s.moveAfterMark(ctx, row, rows.AfterFailed(next, row.Reserved))
 		},
 	)
 }
@@ -156,7 +152,7 @@ func (s *Store) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.Mark
 			if ok, err := s.markFailure(ctx, row, lane.OutboxDeadLettered, &f, at); err != nil || !ok {
 				return ok, err
 			}
-			return true, s.moveAfterMark(ctx, row, rows.Marker{Kind: rows.DeadLetter, At: at})
+			return true, s.moveAfterMark(ctx, row, rows.AfterGivenUp(at))
 		},
 	)
 }

@@ -62,8 +62,8 @@ func (d *dispatch) takeRunnable(ctx context.Context, after runlane.Cursor) (runl
 		{rows.Deliverable, d.at}, {rows.Waiting, d.at}, {rows.Leased, leases}, {rows.Unpublished, rows.FarFuture},
 		{rows.Parked, rows.FarFuture}, {rows.DeadLetter, rows.FarFuture},
 	}
-	page, err := d.store.examine(ctx, &q, "runnable timed", kinds, q.Wants, func(rows []rows.DueRow) ([]found, error) {
-		seen, err := d.store.readRows(ctx, q.Environment, rows)
+	page, err := d.store.examine(ctx, &q, "runnable timed", kinds, q.Wants, func(due []rows.DueRow) ([]found, error) {
+		seen, err := d.store.readRows(ctx, q.Environment, due)
 		for i := range seen {
 			r := seen[i].run
 			if r == nil || err != nil {

@@ -15,14 +15,14 @@ import (
 
 // readRows reads the runs of rows strongly. The run is nil if it is missing, finished, has another marker, or a status
 // unknown to this version.
-func (s *Store) readRows(ctx context.Context, e runlane.Environment, rows []rows.DueRow) ([]found, error) {
-	ids := make([]runlane.RunID, len(rows))
-	for i, row := range rows {
+func (s *Store) readRows(ctx context.Context, e runlane.Environment, due []rows.DueRow) ([]found, error) {
+	ids := make([]runlane.RunID, len(due))
+	for i, row := range due {
 		ids[i] = row.Run
 	}
 	runs, err := s.readRuns(ctx, e, ids)
-	out := make([]found, len(rows))
-	for i, row := range rows {
+	out := make([]found, len(due))
+	for i, row := range due {
 		out[i].row = row
 		if r := runs[row.Run]; r != nil && r.Due() == row.Key && r.State().Known() {
 			out[i].run = r
@@ -32,8 +32,8 @@ func (s *Store) readRows(ctx context.Context, e runlane.Environment, rows []rows
 }
 
 // inspect reads and classifies the runs of rows. Stale runs, and runs left to other processes by patience, are nil.
-func (s *Store) inspect(ctx context.Context, q *lane.DueQuery, rows []rows.DueRow, at rows.Millis) ([]found, error) {
-	seen, err := s.readRows(ctx, q.Environment, rows)
+func (s *Store) inspect(ctx context.Context, q *lane.DueQuery, due []rows.DueRow, at rows.Millis) ([]found, error) {
+	seen, err := s.readRows(ctx, q.Environment, due)
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // chooseSlot chooses a slot: the one that ListRunsNeedingDispatch found for the run a moment ago, or one from a read of
-// the partition. Another
-// commit may take it first. ok is false if there is none.
+// the partition. Another commit may take it first, and a run that still names a slot of its own looks there instead
+// (q.Near). ok is false if there is none.
 func (s *Store) chooseSlot(ctx context.Context, q *rows.SlotQuery) (change rows.SlotChange, ok bool, err error) {
 	if offer, ok := s.offers.take(q.RunPK(), q.Partition, q.Limit, q.At); ok && q.Near < 0 {
 		return q.Take(offer.number, offer.before), true, nil

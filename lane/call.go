@@ -55,12 +55,12 @@ type CallQuery struct {
 type CallsRead struct {
 	Run   *runlane.Run
 	Calls []RunCall
-	// NotificationPending: the run has ended and its notification is pending, see the function [NotificationPending].
+	// NotificationPending: the run has ended and its notification is pending, see [MustNotify].
 	NotificationPending bool
 }
 
-// NotifyCommand notifies the parent of an ended run: it removes the mark for the pending notification and counts the end
-// in the parent's call. RunKey and CreatedAt identify the ended run.
+// NotifyCommand notifies the parent of an ended run: it removes the mark for the pending notification and counts the
+// end in the parent's call. RunKey and CreatedAt identify the ended run.
 type NotifyCommand struct {
 	RunKey
 	CreatedAt time.Time
@@ -85,14 +85,14 @@ type CallRead struct {
 // Last reports whether this is the last missing end of the call.
 func (c *CallRead) Last() bool { return c.Ended+1 >= c.Count }
 
-// NotificationPending reports whether a run has ended and must still notify others: of its end, its parent or its flow; of its
+// MustNotify reports whether a run has ended and must notify others: of its end, its parent or its flow; of its
 // cancellation, the children that it has called. called is true if it has any.
-func NotificationPending(run *runlane.Run, called bool) bool {
-	return run.Status.Terminal() && (Tells(run.Source.Type) || called && run.Status == runlane.StatusCancelled)
+func MustNotify(run *runlane.Run, called bool) bool {
+	return run.Status.Terminal() && (NotifiesAtEnd(run.Source.Type) || called && run.Status == runlane.StatusCancelled)
 }
 
-// Tells reports whether runs of this source notify a parent or a flow of their ends.
-func Tells(source runlane.SourceType) bool {
+// NotifiesAtEnd reports whether runs of this source notify a parent or a flow of their ends.
+func NotifiesAtEnd(source runlane.SourceType) bool {
 	return source == runlane.SourceCall || source == runlane.SourceFlow
 }
 

@@ -120,8 +120,8 @@ type Storage interface {
 	BeginCall(ctx context.Context, c *CallCommand) (*RunCall, error)
 	// ReadCalls returns the calls of a run, see [CallsRead]. Exact. Absent: runlane.ErrRunNotFound.
 	ReadCalls(ctx context.Context, q *CallQuery) (*CallsRead, error)
-	// ListRunsToNotify returns ended runs with a pending notification, see [NotificationPending], ordered by their end. A storage may
-	// omit runs that ended within q.Patience.Queued. It ignores q.Bounded.
+	// ListRunsToNotify returns ended runs with a pending notification, see [MustNotify], ordered by their end. A
+	// storage may omit runs that ended within q.Patience.Queued. It ignores q.Bounded.
 	ListRunsToNotify(ctx context.Context, q *DueQuery) (*runlane.Page[RunRef], error)
 	// NotifyEnd notifies a parent once: it removes the ended run's mark and counts the end in the call of To, in one
 	// commit with Resume, which it returns; without Resume it returns nil. Any change since the read (the mark is gone,
@@ -176,8 +176,8 @@ type Storage interface {
 	RequeueDeadLetters(ctx context.Context, c *RequeueCommand) (requeued int, err error)
 
 	// PruneRuns removes terminal runs, oldest first, a bounded number per call, resumable by cursor and after a crash.
-	// It skips runs with a pending notification ([NotificationPending]), children of an active run, repetitions ([Repeats]) of a run
-	// that stays, and nodes of unfinished flows.
+	// It skips runs with a pending notification ([MustNotify]), children of an active run, repetitions ([Repeats]) of a
+	// run that stays, and nodes of unfinished flows.
 	PruneRuns(ctx context.Context, c *PruneCommand) (*PruneProgress, error)
 
 	// PutTask stores the definition of a task for programs without its code and replaces the one with its ID. Of two
@@ -237,7 +237,8 @@ type StorageCapabilities struct {
 	DurableState bool `json:"durableState"`
 	// EnforcesIdempotency: idempotency owners are kept (GetRunByIdempotencyKey, ResetIdempotencyKey).
 	EnforcesIdempotency bool `json:"enforcesIdempotency"`
-	// EnforcesQueueConcurrency: bounded queues hold their limit (ReserveRunDispatch, ReleaseRunDispatch, ListRunsNeedingDispatch).
+	// EnforcesQueueConcurrency: bounded queues hold their limit (ReserveRunDispatch, ReleaseRunDispatch,
+	// ListRunsNeedingDispatch).
 	EnforcesQueueConcurrency bool `json:"enforcesQueueConcurrency"`
 	// EnforcesSingleton: singleton owners are kept (GetRunBySingletonKey).
 	EnforcesSingleton bool `json:"enforcesSingleton"`

@@ -104,7 +104,7 @@ type Commit struct {
 	Run    *runlane.Run
 	Events []runlane.EventRecord
 	Outbox []OutboxMessage
-	// NotificationPending: the run has ended and its notification is pending, see the function [NotificationPending].
+	// NotificationPending: the run has ended and its notification is pending, see [MustNotify].
 	NotificationPending bool
 }
 

@@ -119,11 +119,13 @@ func (s *Storage) openFor(t *lane.Transition) *environment {
 	return env
 }
 
-// judgeCreation returns why a run cannot be created, else takes its slot. now is the storage's clock: an import
-// creates runs in the past, when a key may have had an owner that has expired since.
+// judgeCreation returns why a run cannot be created, else takes its slot. now is the storage's clock.
 func (env *environment) judgeCreation(e *entry, t *lane.Transition, now embedded.Millis) error {
 	e.created = e.events[0].body.(*runlane.RunCreated) // checked by judgeCommand
-	if err := env.judgeOwners(e, max(now, e.events[0].at)); err != nil {
+	err := embedded.JudgeOwners(t, now, func(kind embedded.KeyKind, key string) (embedded.Owner, error) {
+		return env.holders(kind)[scopedKey{e.created.TaskID, key}].asOwner(), nil
+	})
+	if err != nil {
 		return err
 	}
 	return env.admit(e, t, e.events[len(e.events)-1].at)

@@ -12,7 +12,7 @@ import (
 
 func (e *entry) called() map[string]*lane.RunCall { return e.shard.calls[e.id] }
 
-// notificationPending reports whether the run has ended and still owes notifications, see [lane.NotificationPending].
+// notificationPending reports whether the run has ended and still owes notifications, see [lane.MustNotify].
 func (e *entry) notificationPending() bool {
 	_, _, ok := e.shard.indexes.toNotify.find(item{e.due.at, e})
 	return ok
@@ -20,7 +20,7 @@ func (e *entry) notificationPending() bool {
 
 // markToNotify marks a run that has just ended if it owes notifications, and reports that.
 func (e *entry) markToNotify(p *runlane.Run) bool {
-	pending := lane.NotificationPending(p, len(e.called()) > 0)
+	pending := lane.MustNotify(p, len(e.called()) > 0)
 	if pending {
 		e.shard.indexes.toNotify.insert(item{e.due.at, e})
 	}
@@ -97,7 +97,7 @@ func (s *Storage) NotifyEnd(ctx context.Context, c *lane.NotifyCommand) (*lane.C
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		env := s.find(c.Environment)
-		if err := env.judgeTelling(c); err != nil {
+		if err := env.judgeNotification(c); err != nil {
 			return nil, err
 		}
 		env.settleEnd(c)
@@ -107,7 +107,7 @@ func (s *Storage) NotifyEnd(ctx context.Context, c *lane.NotifyCommand) (*lane.C
 	r := newReceipt(t)
 	s.mu.Lock()
 	err := s.write(t, c.Resume.Outbox, r, nil, func(env *environment, e *entry) error {
-		if err := env.judgeTelling(c); err != nil {
+		if err := env.judgeNotification(c); err != nil {
 			return err
 		}
 		if err := embedded.JudgeAppend(e.known(), t); err != nil {
@@ -124,8 +124,8 @@ func (s *Storage) NotifyEnd(ctx context.Context, c *lane.NotifyCommand) (*lane.C
 	return &r.commit, nil
 }
 
-// judgeTelling returns why the notification is not due.
-func (env *environment) judgeTelling(c *lane.NotifyCommand) error {
+// judgeNotification returns why the notification is not due.
+func (env *environment) judgeNotification(c *lane.NotifyCommand) error {
 	e := env.run(c.RunID)
 	if e == nil || !e.notificationPending() || e.view().state.CreatedAt != embedded.At(c.CreatedAt) {
 		return c.AlreadyNotified()
@@ -137,7 +137,7 @@ func (env *environment) judgeTelling(c *lane.NotifyCommand) error {
 	if to == nil || to.view().state.CreatedAt != embedded.At(c.To.CreatedAt) {
 		return c.AlreadyNotified()
 	}
-	return embedded.JudgeTelling(to.view().known(), c, to.called()[c.To.Name])
+	return embedded.JudgeNotification(to.view().known(), c, to.called()[c.To.Name])
 }
 
 // settleEnd removes the mark and counts the child as ended.

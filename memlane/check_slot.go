@@ -6,12 +6,8 @@ import (
 	"slices"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 )
-
-// ruleSlots does not compare slots with limits, because none is stored: each commit is checked against the limit in
-// its command.
-const ruleSlots = "a slot's holder is running or reserved and names its partition; no run holds two; a run that " +
-	"waits for one is indexed"
 
 func (env *environment) partitionKeys() []partitionKey {
 	return slices.SortedFunc(maps.Keys(env.partitions), func(a, b partitionKey) int {
@@ -19,23 +15,23 @@ func (env *environment) partitionKeys() []partitionKey {
 	})
 }
 
-func (env *environment) checkSlots(broken func(id runlane.RunID, format string, args ...any)) {
+func (env *environment) checkSlots(found *embedded.Violations) {
 	seen := map[*entry]bool{}
 	for _, key := range env.partitionKeys() {
 		p := env.partitions[key]
 		if len(p.holders) == 0 && p.wanting.size == 0 {
-			broken("", "an empty partition of queue %q is kept", key.queue)
+			found.Add("", embedded.RuleSlots, "an empty partition of queue %q is kept", key.queue)
 		}
 		for _, e := range p.holders {
 			switch {
 			case env.run(e.id) != e || e.partitionKey() != key:
-				broken(e.id, "it holds a slot where it does not belong")
+				found.Add(e.id, embedded.RuleSlots, "it holds a slot where it does not belong")
 			case e.slot != p:
-				broken(e.id, "it holds a slot that it does not name")
+				found.Add(e.id, embedded.RuleSlots, "it holds a slot that it does not name")
 			case !e.known().HoldsSlot():
-				broken(e.id, "a %s run holds a slot", e.state.Status)
+				found.Add(e.id, embedded.RuleSlots, "a %s run holds a slot", e.state.Status)
 			case seen[e]:
-				broken(e.id, "it holds two slots")
+				found.Add(e.id, embedded.RuleSlots, "it holds two slots")
 			}
 			seen[e] = true
 		}
@@ -43,24 +39,24 @@ func (env *environment) checkSlots(broken func(id runlane.RunID, format string, 
 }
 
 // checkSlot checks the run's slot and its place among the runs that want one.
-func (env *environment) checkSlot(e, known *entry, run *runlane.Run, broken func(format string, args ...any)) {
+func (env *environment) checkSlot(e, known *entry, run *runlane.Run, found *embedded.Violations) {
 	p := env.partitions[known.partitionKey()]
 	if known.slot != nil && (known.slot != p || !slices.Contains(p.holders, e)) {
-		broken("it names a slot that it does not hold")
+		found.Add(e.id, embedded.RuleSlots, "it names a slot that it does not hold")
 	}
 	to := place{}
 	if since, ok := known.outbox.WantsSlot(known.known()); ok && env.limited[run.Queue] {
 		if p == nil {
-			broken("its partition is gone")
+			found.Add(e.id, embedded.RuleSlots, "its partition is gone")
 			return
 		}
 		to = place{&p.wanting, since}
 	}
 	if known.wants != to {
-		broken("it waits for a slot from %s, not where it should", known.wants.at.Time())
+		found.Add(e.id, embedded.RuleSlots, "it waits for a slot from %s, not where it should", known.wants.at.Time())
 	} else if to.set != nil {
 		if _, _, ok := to.set.find(item{to.at, e}); !ok {
-			broken("the index of runs that wait for a slot does not hold it")
+			found.Add(e.id, embedded.RuleSlots, "the index of runs that wait for a slot does not hold it")
 		}
 	}
 }

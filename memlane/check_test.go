@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 )
@@ -49,7 +50,7 @@ func TestCheck_FindsEachBrokenSlot(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return slices.ContainsFunc(page.Items, func(v lane.Violation) bool { return v.Rule == ruleSlots })
+				return slices.ContainsFunc(page.Items, func(v lane.Violation) bool { return v.Rule == embedded.RuleSlots })
 			}
 			if slots() {
 				t.Fatal("before anything was broken")
@@ -72,28 +73,28 @@ func TestCheck_FindsEachBrokenInvariant(t *testing.T) {
 		breaks func(env *environment, e *entry)
 		rule   string
 	}{
-		"due nowhere":              {func(_ *environment, e *entry) { e.due.move(e, place{}) }, ruleDue},
-		"due too late":             {func(_ *environment, e *entry) { e.due.move(e, place{e.due.set, e.due.at + 1}) }, ruleDue},
+		"due nowhere":              {func(_ *environment, e *entry) { e.due.move(e, place{}) }, embedded.RuleDue},
+		"due too late":             {func(_ *environment, e *entry) { e.due.move(e, place{e.due.set, e.due.at + 1}) }, embedded.RuleDue},
 		"due twice":                {func(_ *environment, e *entry) { e.shard.indexes.group(e).of(kind{1, 1}).insert(item{e.due.at, e}) }, ruleIndexes},
-		"lost from its index":      {func(_ *environment, e *entry) { e.due.set.remove(item{e.due.at, e}) }, ruleDue},
-		"lost from its schedule":   {func(_ *environment, e *entry) { clear(e.shard.indexes.schedules) }, ruleDue},
-		"lost from its source":     {func(_ *environment, e *entry) { clear(e.shard.indexes.sources) }, ruleDue},
-		"delivery lost":            {func(_ *environment, e *entry) { e.delivery.move(e, place{}) }, ruleDelivery},
-		"finished, still due":      {func(_ *environment, e *entry) { e.state.Status = runlane.StatusSucceeded }, ruleDue},
-		"running, still delivered": {func(_ *environment, e *entry) { e.state.Status = runlane.StatusRunning }, ruleDelivery},
-		"idempotency key unowned":  {func(env *environment, _ *entry) { clear(env.idempotency) }, ruleOwners},
-		"singleton key unowned":    {func(env *environment, _ *entry) { clear(env.singletons) }, ruleOwners},
+		"lost from its index":      {func(_ *environment, e *entry) { e.due.set.remove(item{e.due.at, e}) }, embedded.RuleDue},
+		"lost from its schedule":   {func(_ *environment, e *entry) { clear(e.shard.indexes.schedules) }, embedded.RuleDue},
+		"lost from its source":     {func(_ *environment, e *entry) { clear(e.shard.indexes.sources) }, embedded.RuleDue},
+		"delivery lost":            {func(_ *environment, e *entry) { e.delivery.move(e, place{}) }, embedded.RuleDelivery},
+		"finished, still due":      {func(_ *environment, e *entry) { e.state.Status = runlane.StatusSucceeded }, embedded.RuleDue},
+		"running, still delivered": {func(_ *environment, e *entry) { e.state.Status = runlane.StatusRunning }, embedded.RuleDelivery},
+		"idempotency key unowned":  {func(env *environment, _ *entry) { clear(env.idempotency) }, embedded.RuleOwners},
+		"singleton key unowned":    {func(env *environment, _ *entry) { clear(env.singletons) }, embedded.RuleOwners},
 		"a key of another run": {func(env *environment, e *entry) {
 			env.singletons[scopedKey{"task", "another"}] = e
-		}, ruleOwners},
+		}, embedded.RuleOwners},
 		"an idempotency key of another run": {func(env *environment, e *entry) {
-			env.idempotency[scopedKey{"task", "another"}] = &owner{run: e}
-		}, ruleOwners},
-		"a singleton of a finished run": {func(_ *environment, e *entry) { e.state.Status = runlane.StatusFailed }, ruleOwners},
+			env.idempotency[scopedKey{"task", "another"}] = e
+		}, embedded.RuleOwners},
+		"a singleton of a finished run": {func(_ *environment, e *entry) { e.state.Status = runlane.StatusFailed }, embedded.RuleOwners},
 		"two deliveries looked after":   {func(env *environment, e *entry) { e.shard.indexes.dead.insert(item{e.delivery.at, e}) }, ruleIndexes},
 		"a run that is gone":            {func(env *environment, e *entry) { delete(e.shard.runs, e.id) }, ruleIndexes},
-		"an event too few":              {func(_ *environment, e *entry) { e.events = e.events[:1] }, ruleHistory},
-		"not created first":             {func(_ *environment, e *entry) { slices.Reverse(e.events) }, ruleHistory},
+		"an event too few":              {func(_ *environment, e *entry) { e.events = e.events[:1] }, embedded.RuleHistory},
+		"not created first":             {func(_ *environment, e *entry) { slices.Reverse(e.events) }, embedded.RuleHistory},
 		"an index miscounted":           {func(_ *environment, e *entry) { e.due.set.size++ }, ruleIndexes},
 	} {
 		t.Run(name, func(t *testing.T) {

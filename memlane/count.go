@@ -21,14 +21,12 @@ func (s *Storage) CountRuns(ctx context.Context, q *lane.CountQuery) (*lane.RunC
 		return counts, nil
 	}
 	for _, set := range env.lists(&choice{of: active, queue: q.Queue}) {
-		until := embedded.At(q.At)
-		switch status := set.kind.is(); {
-		case status.Owned():
+		status := set.kind.is()
+		if status.Owned() {
 			counts.Owned += set.size
 			continue
-		case status == runlane.StatusQueued:
-			until = embedded.At(q.QueuedAt)
 		}
+		until := embedded.CountUntil(q, status == runlane.StatusQueued)
 		block, index := set.seek(position{at: until + 1})
 		due := index
 		for _, items := range set.blocks[:block] {

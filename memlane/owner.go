@@ -14,31 +14,28 @@ type scopedKey struct {
 	key  string
 }
 
-// owner holds an idempotency key. The run captured its retention at creation.
-type owner struct{ run *entry }
-
 func (e *entry) retains(now embedded.Millis) bool { return e.known().Retains(e.created.Retention, now) }
 
-// judgeOwners refuses a new run if one of its keys has an owner. It checks the idempotency key first.
-func (env *environment) judgeOwners(e *entry, now embedded.Millis) error {
-	idempotency := scopedKey{e.created.TaskID, e.created.IdempotencyKey}
-	singleton := scopedKey{e.created.TaskID, e.created.SingletonKey}
-	if idempotency.key != "" {
-		if holder := env.idempotency[idempotency]; holder != nil && holder.run.view().retains(now) {
-			return embedded.IdempotencyOwned(holder.run.id)
-		}
+// holders returns the runs that own the keys of that kind.
+func (env *environment) holders(kind embedded.KeyKind) map[scopedKey]*entry {
+	if kind == embedded.SingletonKey {
+		return env.singletons
 	}
-	if singleton.key != "" {
-		if holder := env.singletons[singleton]; holder != nil {
-			return embedded.SingletonOwned(holder.id)
-		}
+	return env.idempotency
+}
+
+// asOwner returns the run as the owner of a key, none for nil.
+func (e *entry) asOwner() embedded.Owner {
+	if e == nil {
+		return embedded.Owner{}
 	}
-	return nil
+	known := e.view() // a finished run may be packed
+	return embedded.Owner{ID: e.id, State: known.known(), Retention: known.created.Retention}
 }
 
 func (env *environment) own(e *entry) {
 	if key := e.created.IdempotencyKey; key != "" {
-		env.idempotency[scopedKey{e.created.TaskID, key}] = &owner{run: e} // may replace an expired owner
+		env.idempotency[scopedKey{e.created.TaskID, key}] = e // may replace an expired owner
 	}
 	if key := e.created.SingletonKey; key != "" {
 		env.singletons[scopedKey{e.created.TaskID, key}] = e
@@ -52,42 +49,36 @@ func (env *environment) disown(e *entry) {
 		delete(env.singletons, singleton)
 	}
 	idempotency := scopedKey{e.created.TaskID, e.created.IdempotencyKey}
-	if holder := env.idempotency[idempotency]; holder != nil && holder.run == e && !e.retains(e.state.FinishedAt) {
+	if env.idempotency[idempotency] == e && !e.retains(e.state.FinishedAt) {
 		delete(env.idempotency, idempotency)
 	}
 }
 
 // GetRunByIdempotencyKey returns the key's owner. It changes nothing.
 func (s *Storage) GetRunByIdempotencyKey(ctx context.Context, key lane.OwnerKey) (*runlane.Run, error) {
+	return s.ownerOf(ctx, embedded.IdempotencyKey, key)
+}
+
+// GetRunBySingletonKey returns the active run that owns the key.
+func (s *Storage) GetRunBySingletonKey(ctx context.Context, key lane.OwnerKey) (*runlane.Run, error) {
+	return s.ownerOf(ctx, embedded.SingletonKey, key)
+}
+
+func (s *Storage) ownerOf(ctx context.Context, kind embedded.KeyKind, key lane.OwnerKey) (*runlane.Run, error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
 	now := embedded.At(s.now())
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var holder *entry
 	if env := s.find(key.Environment); env != nil {
-		if holder := env.idempotency[scopedKey{key.TaskID, key.Key}]; holder != nil {
-			if run := holder.run.view(); run.retains(now) {
-				return run.project(true), nil
-			}
-		}
+		holder = env.holders(kind)[scopedKey{key.TaskID, key.Key}]
 	}
-	return nil, embedded.NoOwner("idempotency")
-}
-
-// GetRunBySingletonKey returns the active run that owns the key.
-func (s *Storage) GetRunBySingletonKey(ctx context.Context, key lane.OwnerKey) (*runlane.Run, error) {
-	if err := embedded.Ended(ctx); err != nil {
+	if err := embedded.FindOwner(holder.asOwner(), kind, now); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if env := s.find(key.Environment); env != nil {
-		if holder := env.singletons[scopedKey{key.TaskID, key.Key}]; holder != nil {
-			return holder.project(true), nil
-		}
-	}
-	return nil, embedded.NoOwner("singleton")
+	return holder.view().project(true), nil
 }
 
 // ResetIdempotencyKey frees the key of a finished run.
@@ -98,19 +89,12 @@ func (s *Storage) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) er
 	now := embedded.At(s.now())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	env := s.find(key.Environment)
+	env, scoped := s.find(key.Environment), scopedKey{key.TaskID, key.Key}
 	if env == nil {
-		return embedded.NoOwner("idempotency")
+		return embedded.JudgeReset(embedded.Owner{}, now)
 	}
-	scoped := scopedKey{key.TaskID, key.Key}
-	holder := env.idempotency[scoped]
-	if holder == nil || !holder.run.view().retains(now) {
-		return embedded.NoOwner("idempotency")
-	}
-	if holder.run.unpacked != nil {
-		if err := embedded.JudgeReset(holder.run.known(), holder.run.id); err != nil {
-			return err
-		}
+	if err := embedded.JudgeReset(env.idempotency[scoped].asOwner(), now); err != nil {
+		return err
 	}
 	delete(env.idempotency, scoped)
 	return nil

@@ -47,8 +47,7 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 
 // ownsKey reports whether the run still owns its idempotency key. It may have been reset or replaced.
 func (env *environment) ownsKey(created *runlane.RunCreated, e *entry) bool {
-	holder := env.idempotency[scopedKey{created.TaskID, created.IdempotencyKey}]
-	return holder != nil && holder.run == e
+	return env.idempotency[scopedKey{created.TaskID, created.IdempotencyKey}] == e
 }
 
 // keepsKey reports whether pruning the run would free its key too early.

@@ -66,7 +66,7 @@ func (s *Storage) Capabilities() lane.StorageCapabilities {
 type environment struct {
 	shards [shardCount]shard
 	// Owners of keys. idempotency may keep a finished run after its key has expired: lookups check the time.
-	idempotency map[scopedKey]*owner
+	idempotency map[scopedKey]*entry
 	singletons  map[scopedKey]*entry
 	schedules   map[runlane.ScheduleID]*schedule    // nil if empty
 	progress    map[runlane.RunID]runlane.Progress  // the last notes; nil if empty
@@ -86,7 +86,7 @@ func (s *Storage) open(name runlane.Environment) *environment {
 	env := s.environments[name.Name()]
 	if env == nil {
 		env = &environment{
-			idempotency: map[scopedKey]*owner{}, singletons: map[scopedKey]*entry{},
+			idempotency: map[scopedKey]*entry{}, singletons: map[scopedKey]*entry{},
 		}
 		for n := range env.shards {
 			env.shards[n].runs = map[runlane.RunID]*entry{}
@@ -155,9 +155,7 @@ func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.I
 	if r := e.liveRow(); r != nil {
 		message := e.message(r)
 		inspection.Delivery = &message
-		if r.Status == lane.OutboxPublished && inspection.Run.Status == runlane.StatusQueued {
-			inspection.RedeliverAt = e.outbox.RedeliverAt(r).Time()
-		}
+		inspection.RedeliverAt = e.outbox.Redelivery(e.known()).Time()
 	}
 	if q.Queue.Bounded() {
 		inspection.Holders = s.find(q.Environment).slotHolders(e)

@@ -51,7 +51,7 @@ type plan struct {
 	now       embedded.Millis
 	woken     *embedded.Wait
 	signal    *lane.SignalCommand // the signal that ends the wait
-	tell      *lane.NotifyCommand // the notification that ends the wait
+	notify    *lane.NotifyCommand // the notification that ends the wait
 }
 
 // commit is the only way to change a run. It writes nothing before the last check of [embedded.Judge].
@@ -159,8 +159,8 @@ func (t *tx) change(
 			return nil, err
 		}
 	}
-	if todo.tell != nil {
-		if err := t.settleEnd(todo.tell); err != nil {
+	if todo.notify != nil {
+		if err := t.settleEnd(todo.notify); err != nil {
 			return nil, err
 		}
 	}

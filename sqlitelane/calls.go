@@ -28,7 +28,7 @@ func calls(c *file.Conn, e *entry, name string) (found []lane.RunCall, err error
 	return found, err
 }
 
-// notificationPending reports whether the run has ended and still owes notifications, see [lane.NotificationPending].
+// notificationPending reports whether the run has ended and still owes notifications, see [lane.MustNotify].
 func notificationPending(c *file.Conn, e *entry) (bool, error) {
 	row, err := c.One("SELECT 1 FROM untold WHERE run = ?", e.n)
 	return row != nil, err
@@ -126,7 +126,7 @@ func (s *Storage) NotifyEnd(ctx context.Context, c *lane.NotifyCommand) (*lane.C
 	}
 	if c.Resume == nil {
 		return nil, s.write(ctx, func(t *tx) error {
-			if err := t.judgeTelling(c); err != nil {
+			if err := t.judgeNotification(c); err != nil {
 				return err
 			}
 			return t.settleEnd(c)
@@ -134,17 +134,17 @@ func (s *Storage) NotifyEnd(ctx context.Context, c *lane.NotifyCommand) (*lane.C
 	}
 	return s.commit(ctx, &c.Resume.Transition, c.Resume.Outbox, judgment{
 		eligibility: func(t *tx, e *entry, todo *plan) error {
-			if err := t.judgeTelling(c); err != nil {
+			if err := t.judgeNotification(c); err != nil {
 				return err
 			}
-			todo.tell = c
+			todo.notify = c
 			return embedded.JudgeAppend(e.known(), &c.Resume.Transition)
 		},
 	})
 }
 
-// judgeTelling returns why the notification is not due.
-func (t *tx) judgeTelling(c *lane.NotifyCommand) error {
+// judgeNotification returns why the notification is not due.
+func (t *tx) judgeNotification(c *lane.NotifyCommand) error {
 	e, err := t.created(c.RunKey, embedded.At(c.CreatedAt))
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (t *tx) judgeTelling(c *lane.NotifyCommand) error {
 	if len(found) > 0 {
 		kept = &found[0]
 	}
-	return embedded.JudgeTelling(to.known(), c, kept)
+	return embedded.JudgeNotification(to.known(), c, kept)
 }
 
 // created returns the run if it was created at that time, else nil.
@@ -208,7 +208,7 @@ func (t *tx) settleEnd(c *lane.NotifyCommand) error {
 
 // markToNotify marks a run that has just ended if it owes notifications, and reports that.
 func (t *tx) markToNotify(e *entry) (bool, error) {
-	if !lane.NotificationPending(&e.Run, e.Calls) {
+	if !lane.MustNotify(&e.Run, e.Calls) {
 		return false, nil
 	}
 	return true, t.Exec("INSERT INTO untold(run) VALUES(?)", e.n)

@@ -51,15 +51,13 @@ func countList(c *file.Conn, env, queue int64, l listed, q *lane.CountQuery, cou
 	if l.group == 0 {
 		where, arguments = where+" AND queue = ?6", append(arguments, queue)
 	}
-	kind, until := record.Kind(l.value), int64(embedded.At(q.At))
+	kind := record.Kind(l.value)
 	if kind == record.Leased || kind == record.Cancelling {
 		n, err := c.Number("SELECT count(*)"+where, arguments...)
 		counts.Owned += int(n)
 		return err
 	}
-	if kind == record.Queued {
-		until = int64(embedded.At(q.QueuedAt))
-	}
+	until := int64(embedded.CountUntil(q, kind == record.Queued))
 	for _, due := range []bool{true, false} {
 		if arguments[3], arguments[4] = int64(beforeAll), until; !due {
 			arguments[3], arguments[4] = until, int64(embedded.BehindAll)

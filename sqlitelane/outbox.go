@@ -140,7 +140,7 @@ func (t *tx) dueAmong(env int64, c *lane.ClaimOutboxCommand, limit int) ([]*entr
 // row finds a row by its ID, nil if it is gone.
 func (t *tx) row(env int64, environment runlane.Environment, id string) (*entry, *record.Delivery, error) {
 	run, sequence, ok := embedded.ParseEventID(id)
-	if !ok || embedded.EventID(run, sequence) != id {
+	if !ok {
 		return nil, nil, nil
 	}
 	e, err := t.find(env, environment, run)

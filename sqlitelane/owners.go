@@ -10,17 +10,9 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// The kinds of keys. The numbers are stored.
-const (
-	idempotency int64 = 1
-	singleton   int64 = 2
-)
-
-var kindNames = map[int64]string{idempotency: "idempotency", singleton: "singleton"}
-
 // owner returns the run that owns a key, or nil.
 func owner(
-	c *file.Conn, env, kind int64, environment runlane.Environment, task runlane.TaskID, key string,
+	c *file.Conn, env int64, kind embedded.KeyKind, environment runlane.Environment, task runlane.TaskID, key string,
 ) (*entry, error) {
 	if env == 0 || key == "" {
 		return nil, nil
@@ -28,7 +20,7 @@ func owner(
 	// The sums keep SQLite from planning the query again when a value changes.
 	row, err := c.One(`SELECT runs.n, runs.queue, runs.id, runs.record FROM owners JOIN runs ON runs.n = owners.run
 		WHERE owners.env = ? + 0 AND owners.kind = ? + 0 AND owners.task = ? AND owners.key = ?`,
-		env, kind, string(task), key)
+		env, int64(kind), string(task), key)
 	if err != nil || row == nil {
 		return nil, err
 	}
@@ -39,35 +31,27 @@ func owner(
 	return &entry{Record: r, n: number(row[0]), env: env, queue: number(row[1])}, nil
 }
 
-// judgeOwners refuses a new run if one of its keys has an owner, the idempotency key first. An import creates runs in
-// the past, when a key may have had an owner that has expired since.
+// asOwner returns the run as the owner of a key, none for nil.
+func (e *entry) asOwner() embedded.Owner {
+	if e == nil {
+		return embedded.Owner{}
+	}
+	return embedded.Owner{ID: e.Run.ID, State: e.known(), Retention: e.Run.Retention}
+}
+
 func (t *tx) judgeOwners(env int64, p *prepared) error {
-	to := p.Projected
-	holder, err := owner(t.Conn, env, idempotency, to.Environment, to.TaskID, to.IdempotencyKey)
-	if err != nil {
-		return err
-	}
-	if holder != nil && holder.Retains(max(t.s.clock(), embedded.At(p.Events[0].OccurredAt))) {
-		return embedded.IdempotencyOwned(holder.Run.ID)
-	}
-	if holder, err = owner(t.Conn, env, singleton, to.Environment, to.TaskID, to.SingletonKey); err != nil {
-		return err
-	}
-	if holder != nil {
-		return embedded.SingletonOwned(holder.Run.ID)
-	}
-	return nil
+	return embedded.JudgeOwners(p.Transition, t.s.clock(), func(kind embedded.KeyKind, key string) (embedded.Owner, error) {
+		holder, err := owner(t.Conn, env, kind, p.Projected.Environment, p.Projected.TaskID, key)
+		return holder.asOwner(), err
+	})
 }
 
 // own takes the keys of a new run. It may replace an expired owner.
 func (t *tx) own(e *entry) error {
-	for kind, key := range map[int64]string{idempotency: e.Run.IdempotencyKey, singleton: e.Run.SingletonKey} {
-		if key == "" {
-			continue
-		}
+	for kind, key := range embedded.Keys(&e.Run) {
 		err := t.Exec(`INSERT INTO owners(env, kind, task, key, run) VALUES(?, ?, ?, ?, ?)
 			ON CONFLICT(env, kind, task, key) DO UPDATE SET run = excluded.run`,
-			e.env, kind, string(e.Run.TaskID), key, e.n)
+			e.env, int64(kind), string(e.Run.TaskID), key, e.n)
 		if err != nil {
 			return err
 		}
@@ -78,33 +62,35 @@ func (t *tx) own(e *entry) error {
 // disown frees the keys that a finished run does not retain. A key with a time to live stays; lookups check the time.
 func (t *tx) disown(e *entry) error {
 	if e.Run.IdempotencyKey != "" && !e.Retains(embedded.At(e.Run.FinishedAt)) {
-		if err := t.release(e, idempotency, e.Run.IdempotencyKey); err != nil {
+		if err := t.release(e, embedded.IdempotencyKey, e.Run.IdempotencyKey); err != nil {
 			return err
 		}
 	}
 	if e.Run.SingletonKey != "" {
-		return t.release(e, singleton, e.Run.SingletonKey)
+		return t.release(e, embedded.SingletonKey, e.Run.SingletonKey)
 	}
 	return nil
 }
 
 // release frees a key unless another run owns it.
-func (t *tx) release(e *entry, kind int64, key string) error {
+func (t *tx) release(e *entry, kind embedded.KeyKind, key string) error {
 	return t.Exec("DELETE FROM owners WHERE env = ? AND kind = ? AND task = ? AND key = ? AND run = ?",
-		e.env, kind, string(e.Run.TaskID), key, e.n)
+		e.env, int64(kind), string(e.Run.TaskID), key, e.n)
 }
 
 // GetRunByIdempotencyKey returns the key's owner. It changes nothing.
 func (s *Storage) GetRunByIdempotencyKey(ctx context.Context, key lane.OwnerKey) (*runlane.Run, error) {
-	return s.ownerOf(ctx, idempotency, key)
+	return s.ownerOf(ctx, embedded.IdempotencyKey, key)
 }
 
 // GetRunBySingletonKey returns the active run that owns the key.
 func (s *Storage) GetRunBySingletonKey(ctx context.Context, key lane.OwnerKey) (*runlane.Run, error) {
-	return s.ownerOf(ctx, singleton, key)
+	return s.ownerOf(ctx, embedded.SingletonKey, key)
 }
 
-func (s *Storage) ownerOf(ctx context.Context, kind int64, key lane.OwnerKey) (run *runlane.Run, err error) {
+func (s *Storage) ownerOf(
+	ctx context.Context, kind embedded.KeyKind, key lane.OwnerKey,
+) (run *runlane.Run, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
@@ -118,8 +104,8 @@ func (s *Storage) ownerOf(ctx context.Context, kind int64, key lane.OwnerKey) (r
 		if err != nil {
 			return err
 		}
-		if holder == nil || !holder.Retains(now) {
-			return embedded.NoOwner(kindNames[kind])
+		if err := embedded.FindOwner(holder.asOwner(), kind, now); err != nil {
+			return err
 		}
 		run, err = holder.fullRun(c)
 		return err
@@ -138,16 +124,13 @@ func (s *Storage) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) er
 		if err != nil {
 			return err
 		}
-		holder, err := owner(t.Conn, env, idempotency, key.Environment, key.TaskID, key.Key)
-		switch {
-		case err != nil:
-			return err
-		case holder == nil || !holder.Retains(now):
-			return embedded.NoOwner(kindNames[idempotency])
-		}
-		if err := embedded.JudgeReset(holder.known(), holder.Run.ID); err != nil {
+		holder, err := owner(t.Conn, env, embedded.IdempotencyKey, key.Environment, key.TaskID, key.Key)
+		if err != nil {
 			return err
 		}
-		return t.release(holder, idempotency, key.Key)
+		if err := embedded.JudgeReset(holder.asOwner(), now); err != nil {
+			return err
+		}
+		return t.release(holder, embedded.IdempotencyKey, key.Key)
 	})
 }

@@ -74,7 +74,7 @@ func (t *tx) keepsKey(e *entry, now embedded.Millis) (bool, error) {
 		return false, nil
 	}
 	n, err := t.Number("SELECT count(*) FROM owners WHERE env = ? AND kind = ? AND task = ? AND key = ? AND run = ?",
-		e.env, idempotency, string(e.Run.TaskID), e.Run.IdempotencyKey, e.n)
+		e.env, int64(embedded.IdempotencyKey), string(e.Run.TaskID), e.Run.IdempotencyKey, e.n)
 	return n > 0, err
 }
 
@@ -82,7 +82,7 @@ func (t *tx) keepsKey(e *entry, now embedded.Millis) (bool, error) {
 func (t *tx) remove(e *entry) error {
 	delete(t.s.entries, entryKey{e.env, e.Run.ID})
 	if e.Run.IdempotencyKey != "" {
-		if err := t.release(e, idempotency, e.Run.IdempotencyKey); err != nil {
+		if err := t.release(e, embedded.IdempotencyKey, e.Run.IdempotencyKey); err != nil {
 			return err
 		}
 	}

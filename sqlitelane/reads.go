@@ -129,9 +129,7 @@ func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.I
 		if d := e.Live(); d != nil {
 			message := e.Message(d)
 			inspection.Delivery = &message
-			if d.Status == lane.OutboxPublished && e.Run.Status == runlane.StatusQueued {
-				inspection.RedeliverAt = e.RedeliverAt(d).Time()
-			}
+			inspection.RedeliverAt = e.Redelivery(e.known()).Time()
 		}
 		if q.Queue.Bounded() {
 			inspection.Holders, err = holders(c, e)

@@ -1,8 +1,6 @@
 package embedded
 
 import (
-	"time"
-
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -77,7 +75,7 @@ func (o *Outbox[T]) Place(s *State) (DeliveryKind, Millis) {
 		if s.Status != runlane.StatusQueued || s.DispatchExpiresAt != Absent {
 			return 0, Absent // found by scans for due waits or by the end of its reservation
 		}
-		return Published, o.RedeliverAt(d)
+		return Published, o.redeliverAt(d)
 	}
 }
 
@@ -118,18 +116,6 @@ func (o *Outbox[T]) DispatchableSince(s *State) (since Millis, ok bool) {
 		return max(s.queuedSince(), s.DispatchExpiresAt), true
 	}
 	return since, ok
-}
-
-// DueOf is Due by the contract's own predicates. Checks compare the indexes with it.
-func DueOf(run *runlane.Run) (at time.Time, ok bool) {
-	switch {
-	case run.Status == runlane.StatusCancellationRequested:
-		return lane.CancellationFinalizationAt(run)
-	case run.Status.Terminal():
-		return run.FinishedAt, true
-	default:
-		return lane.RunnableAt(run)
-	}
 }
 
 // NeedsDelivery judges a due run by its live row, or nil. A row still to be published gives ref its ID. A dead letter

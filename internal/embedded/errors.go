@@ -27,14 +27,6 @@ func NotFound(id runlane.RunID) error {
 	}
 }
 
-// NoOwner does not repeat the key: keys often contain personal data.
-func NoOwner(what string) error {
-	return &runlane.Error{
-		Code: runlane.ErrRunNotFound, Message: "no run owns the " + what + " key",
-		Hint: "check the task and the key; the owner may have finished, or its retention may be over",
-	}
-}
-
 // ScheduleNotFound is the error for a missing schedule.
 func ScheduleNotFound(id runlane.ScheduleID) error {
 	return &runlane.Error{
@@ -58,16 +50,6 @@ func Conflict(kind runlane.ConflictKind, id runlane.RunID, message string) error
 // LeaseLost is the conflict of a command from a worker that lost its lease.
 func LeaseLost(id runlane.RunID) error {
 	return Conflict(runlane.ConflictLeaseOwnership, id, "the lease no longer belongs to this worker")
-}
-
-// IdempotencyOwned is the conflict of a new run with the owner of its idempotency key.
-func IdempotencyOwned(owner runlane.RunID) error {
-	return Conflict(runlane.ConflictIdempotencyKey, owner, "another run owns the idempotency key")
-}
-
-// SingletonOwned is the conflict of a new run with the owner of its singleton key.
-func SingletonOwned(owner runlane.RunID) error {
-	return Conflict(runlane.ConflictSingletonKey, owner, "another active run owns the singleton key")
 }
 
 // NoSlot is the conflict of a new run that needs a slot at once.

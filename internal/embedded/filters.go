@@ -37,6 +37,14 @@ func BoundedPolicy(q *lane.DueQuery, name runlane.QueueName) runlane.Queue {
 	return runlane.Queue{}
 }
 
+// CountUntil is up to when CountRuns counts runs that are queued, or waiting, as due.
+func CountUntil(q *lane.CountQuery, queued bool) Millis {
+	if queued {
+		return At(q.QueuedAt)
+	}
+	return At(q.At)
+}
+
 // RunsScope is the scope of ListRuns.
 func RunsScope(q *lane.RunQuery) Scope { return NewScope("ListRuns", q.Environment, q.Scope()) }
 
@@ -77,12 +85,12 @@ func EventID(id runlane.RunID, sequence int64) string {
 	return string(id) + ":" + strconv.FormatInt(sequence, 10)
 }
 
-// ParseEventID is the inverse of EventID.
+// ParseEventID is the inverse of EventID. It refuses another spelling of the number.
 func ParseEventID(text string) (id runlane.RunID, sequence int64, ok bool) {
 	run, number, ok := strings.Cut(text, ":")
 	if !ok {
 		return "", 0, false
 	}
 	sequence, err := strconv.ParseInt(number, 10, 64)
-	return runlane.RunID(run), sequence, err == nil
+	return runlane.RunID(run), sequence, err == nil && strconv.FormatInt(sequence, 10) == number
 }

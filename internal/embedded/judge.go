@@ -203,8 +203,9 @@ func JudgeSignal(known *State, c *lane.SignalCommand, there bool, count int64) e
 	}
 }
 
-// JudgeTelling returns why a caller cannot be notified of a child's end. known is the caller, kept its call, or nil.
-func JudgeTelling(known *State, c *lane.NotifyCommand, kept *lane.RunCall) error {
+// JudgeNotification returns why a caller cannot be notified of a child's end. known is the caller, kept its call, or
+// nil.
+func JudgeNotification(known *State, c *lane.NotifyCommand, kept *lane.RunCall) error {
 	began := c.To.Last() && c.Resume == nil && known.beganAnother(c.To.Wait)
 	if kept == nil || kept.Ended != c.To.Ended || kept.Count != c.To.Count || began {
 		return c.AlreadyNotified()
@@ -234,14 +235,6 @@ func JudgeProgress(known *State, id runlane.RunID, token string) error {
 	default:
 		return nil
 	}
-}
-
-// JudgeReset refuses to free the key of an active run.
-func JudgeReset(owner *State, id runlane.RunID) error {
-	if owner.Status.Active() {
-		return Conflict(runlane.ConflictIdempotencyKey, id, "the run that owns the idempotency key is still active")
-	}
-	return nil
 }
 
 // beganAnother reports whether the run is waiting, but not since the event with sequence wait.

@@ -220,9 +220,17 @@ const (
 	longestRedelivery = 6 * time.Hour
 )
 
-// RedeliverAt is 10 minutes after the first publication, 20 after the second, 40 after the third, at most 6 hours. The
+// Redelivery is when the published wakeup of a queued run counts as lost, or [Absent].
+func (o *Outbox[T]) Redelivery(s *State) Millis {
+	if d := o.Live(s); d != nil && d.Status == lane.OutboxPublished && s.Status == runlane.StatusQueued {
+		return o.redeliverAt(d)
+	}
+	return Absent
+}
+
+// redeliverAt is 10 minutes after the first publication, 20 after the second, 40 after the third, at most 6 hours. The
 // time since the first publication implies their number.
-func (o *Outbox[T]) RedeliverAt(d *Delivery[T]) Millis {
+func (o *Outbox[T]) redeliverAt(d *Delivery[T]) Millis {
 	return d.Since.Add(min(d.Since.Since(o.FirstPublished)+firstRedelivery, longestRedelivery))
 }
 

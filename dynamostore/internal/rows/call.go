@@ -109,10 +109,10 @@ func checkMissing(run lane.RunKey, createdAt Millis, name string) item.Write {
 // NotificationPending reports a finished run that still has to notify another run.
 func (r *Run) NotificationPending() bool { return r.State().Terminal() && r.Marker().Kind == Ended }
 
-// Leaves reports a run that has to notify another run when it ends.
-func (r *Run) Leaves() bool {
+// MustNotify reports a run that has to notify another run when it ends.
+func (r *Run) MustNotify() bool {
 	run := runlane.Run{Status: r.State(), Source: runlane.Source{Type: runlane.SourceType(r.SourceType)}}
-	return lane.NotificationPending(&run, r.Calls > 0)
+	return lane.MustNotify(&run, r.Calls > 0)
 }
 
 // From is the run that called this one or that this one repeats.
@@ -145,7 +145,7 @@ func (r *Run) Notified() item.Write {
 // NotifiedProof shows that the notification was recorded, by any process.
 func (r *Run) NotifiedProof() item.Proof {
 	return item.Proof{
-		Operation: "settle telling",
+		Operation: "settle notification",
 		Pk:        r.PK,
 		Sk:        RunSK,
 		Values:    item.Item{"ca": item.Num(int64(r.CreatedAt)), AttrDueP: nil},

@@ -18,7 +18,7 @@ const (
 	Publishing         // publish its outbox row
 	Redelivering       // send its published wakeup again
 	Dispatching        // give it a slot of its bounded queue
-	Telling            // notify the run that called it, or the runs it called
+	Notifying          // notify the run that called it, or the runs it called
 )
 
 // ScanKinds are the markers to scan for each stage. Expired leases may be in q and w, where a claim left the marker.
@@ -27,7 +27,7 @@ var ScanKinds = map[Stage][]MarkerKind{
 	Finalizing:   {Deliverable, Waiting, Leased},
 	Delivering:   {Deliverable, Waiting, Leased, Slotless},
 	Publishing:   {Unpublished, Deliverable, Waiting},
-	Telling:      {Ended},
+	Notifying:    {Ended},
 	Redelivering: {Parked, Deliverable, Leased, Slotless}, // Leased: reservations made while the queue had a limit
 }
 
@@ -54,7 +54,7 @@ func Classify(r *Run, row *Delivery, at Millis, bounded bool) Finding {
 	}
 	switch status := r.State(); {
 	case r.NotificationPending():
-		return Finding{Stage: Telling, Since: r.FinishedAt}
+		return Finding{Stage: Notifying, Since: r.FinishedAt}
 	case status == runlane.StatusCancellationRequested:
 		return dueOr(Finalizing, r.LeaseUntil, at, Marker{Leased, r.LeaseUntil})
 	case status == runlane.StatusRunning:

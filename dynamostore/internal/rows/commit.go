@@ -14,17 +14,17 @@ import (
 // Change is one commit of a run: core's projection, the store's conditions, and the items read for it.
 type Change struct {
 	*lane.Transition
-	Before     *Run   // nil for a creation
-	LeaseToken string // fences owner writes
-	Initial    lane.InitialOutbox
-	ByWakeup   bool
-	Owners     []Owner             // for a creation
-	Slot       SlotChange          // the slot to take; the run item has the one to give up
-	Signal     *lane.SignalCommand // stored with the commit
-	Telling    *NotifiedEnd        // the notification that the commit records
-	Missing    []string            // calls that must still wait for ends
-	Flow       *lane.FlowCheck     // the required state of the flow, for a node's creation
-	Looked     *int64              // the number of signals on which the commit depends
+	Before       *Run   // nil for a creation
+	LeaseToken   string // fences owner writes
+	Initial      lane.InitialOutbox
+	ByWakeup     bool
+	Owners       []Owner             // for a creation
+	Slot         SlotChange          // the slot to take; the run item has the one to give up
+	Signal       *lane.SignalCommand // stored with the commit
+	Notification *NotifiedEnd        // the notification that the commit records
+	Missing      []string            // calls that must still wait for ends
+	Flow         *lane.FlowCheck     // the required state of the flow, for a node's creation
+	Looked       *int64              // the number of signals on which the commit depends
 
 	Beside []types.TransactWriteItem // the application's, for a creation
 
@@ -233,8 +233,8 @@ func (b *Built) addSignal(c *Change) error {
 
 func (b *Built) addCalls(c *Change) {
 	b.calls = len(b.Writes)
-	if c.Telling != nil {
-		b.Writes = append(b.Writes, c.Telling.Ended.Notified(), c.Telling.Call.Counted())
+	if c.Notification != nil {
+		b.Writes = append(b.Writes, c.Notification.Ended.Notified(), c.Notification.Call.Counted())
 	}
 	if c.Flow != nil {
 		b.Writes = append(b.Writes, checkFlowOpen(c.Projected.Environment, c.Flow))

@@ -142,7 +142,7 @@ func (r *Run) Index(m Marker, shards Shards) {
 	key := r.Key()
 	if r.State().Terminal() {
 		r.DueP, r.DueA = "", ""
-		if r.Leaves() {
+		if r.MustNotify() {
 			due := r.DueKey(Marker{Ended, r.FinishedAt}, shards)
 			r.DueP, r.DueA = due.Partition, due.Sort
 		}
@@ -210,6 +210,27 @@ func (c *Change) markerAfter(run *Run) (after Marker, keep bool) {
 	}
 }
 
+// AfterPublished is the marker of a run whose latest wakeup was published.
+func AfterPublished(row *Delivery) Marker { return Marker{Deliverable, row.AvailableAt} }
+
+// AfterFailed is the marker of a run whose latest wakeup is tried again at next. A run with a reservation that ends
+// earlier waits for a slot from then on, and needs no wakeup.
+func AfterFailed(next, reserved Millis) Marker {
+	if reserved != 0 && next > reserved {
+		return Marker{Leased, reserved}
+	}
+	return Marker{Unpublished, next}
+}
+
+// AfterGivenUp is the marker of a run whose latest wakeup became a dead letter at that time.
+func AfterGivenUp(at Millis) Marker { return Marker{DeadLetter, at} }
+
+// AfterRequeue is the marker of a run whose dead letter was requeued at that time.
+func AfterRequeue(at Millis) Marker { return Marker{Unpublished, at} }
+
+// AfterFullQueue is the marker of a run that wants a slot of a full queue, and wanted it since that time.
+func AfterFullQueue(since Millis) Marker { return Marker{Slotless, since} }
+
 // RunnableAt is when a worker may take the run; ok is false if time alone does not make it runnable.
 func (r *Run) RunnableAt() (since Millis, ok bool) {
 	return runlane.RunnableSince(r.State(), r.UpdatedAt, r.RunAt, r.LeaseUntil, 0)
@@ -240,15 +261,4 @@ func ParseDueRow(it item.Item) (DueRow, bool) {
 	m, queue, ok2 := row.Key.Parse()
 	row.Run, row.Marker, row.Queue = key.RunID, m, queue
 	return row, ok1 && ok2
-}
-
-// Partition is the group to which a limit applies: the runs of one concurrency key, or of the queue without keys.
-type Partition struct {
-	Environment runlane.Environment
-	Queue       runlane.QueueName
-	Hash        string // of the concurrency key
-}
-
-func (p Partition) PK() string {
-	return p.Environment.Name() + ":slot:" + string(p.Queue) + ":" + p.Hash
 }

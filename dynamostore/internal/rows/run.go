@@ -231,7 +231,7 @@ func (r *Run) Marshal() error {
 	if r.Trace != nil && len(r.Trace) == 0 { // an empty carrier replaces, an absent one does not
 		raw["tc"] = &types.AttributeValueMemberM{Value: item.Item{}}
 	}
-	if lane.Tells(runlane.SourceType(r.SourceType)) || r.Calls > 0 {
+	if lane.NotifiesAtEnd(runlane.SourceType(r.SourceType)) || r.Calls > 0 {
 		raw[AttrFormat] = item.Num(callFormat)
 	}
 	r.Raw = raw

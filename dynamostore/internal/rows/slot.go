@@ -223,3 +223,14 @@ func (r *SlotReading) Choose(q *SlotQuery, pick func(n int) int) (change SlotCha
 	}
 	return change, true
 }
+
+// Partition is the group to which a limit applies: the runs of one concurrency key, or of the queue without keys.
+type Partition struct {
+	Environment runlane.Environment
+	Queue       runlane.QueueName
+	Hash        string // of the concurrency key
+}
+
+func (p Partition) PK() string {
+	return p.Environment.Name() + ":slot:" + string(p.Queue) + ":" + p.Hash
+}

@@ -275,6 +275,11 @@ func callChanged(t *testing.T, h Harness) {
 
 func callInvalid(t *testing.T, h Harness) {
 	refused := map[string]error{}
+	text := runlane.NewFunc[string, int]("scenario.call-text", nil)
+	texts := []string{"a", strings.Repeat("x", runlane.MaxPayloadBytes)}
+	single := runlane.NewFunc[int, int]("scenario.call-single", &runlane.TaskOptions[int]{
+		SingletonKey: func(int) string { return "one" }, // another run may hold it
+	})
 	var s *scene
 	task, handler := job("scenario.call-invalid", nil, func(ctx context.Context, a *runlane.Attempt) error {
 		call := func(what, name string, numbers ...int) {
@@ -291,6 +296,8 @@ func callInvalid(t *testing.T, h Harness) {
 			CallOptions: runlane.CallOptions{Name: "a"},
 			Calls:       []runlane.Call{double.With(1), summed.With(2)},
 		})
+		_, refused["a payload that is too large"] = runlane.CallAll(ctx, a, text, texts, nil)
+		_, refused["a singleton key"] = single.Call(ctx, a, 1, nil)
 		_, refused["a runtime within a handler"] = double.Call(ctx, s.rt.Runtime, 1, nil)
 		_ = a.Do(ctx, "step", func(ctx context.Context) error {
 			_, refused["within a step"] = double.Call(ctx, a, 1, nil)
@@ -303,6 +310,14 @@ func callInvalid(t *testing.T, h Harness) {
 	s = newScene(t, h, handler, doubling())
 	run := s.execute(s.trigger(task.With(jobPayload{}), nil))
 	s.wantStatus(run, runlane.StatusSucceeded)
+	_, refused["by the runtime"] = runlane.CallAll(s.Context(), s.rt.Runtime, text, texts, nil)
+	made, err := s.rt.Runs().List(s.Context(), &core.ListOptions{
+		RunFilter: core.RunFilter{TaskID: "scenario.call-text"},
+	})
+	s.must(err)
+	if len(made.Items) != 0 {
+		t.Errorf("made %+v", made.Items)
+	}
 	for what, err := range refused {
 		if runlane.CodeOf(err) != runlane.ErrValidationFailed {
 			t.Errorf("%s: %v", what, err)
@@ -310,7 +325,7 @@ func callInvalid(t *testing.T, h Harness) {
 	}
 	read, err := s.storage.Storage.ReadCalls(s.Context(), &lane.CallQuery{RunKey: s.key(run.ID)})
 	s.must(err)
-	if len(read.Calls) != 0 || len(refused) != 7 {
+	if len(read.Calls) != 0 || len(refused) != 10 {
 		t.Errorf("%d calls were begun, %d refused", len(read.Calls), len(refused))
 	}
 }

@@ -283,6 +283,8 @@ func flowInvalid(t *testing.T, h Harness) {
 	foreign.Add("b", double.With(1), &runlane.NodeOptions{After: []runlane.Node{{Flow: "other", Name: "a"}}})
 	unencoded := runlane.NewFlow("bad")
 	unencoded.Add("a", runlane.NewTask[func()]("scenario.function", nil).With(func() {}), nil)
+	undo := graph("bad", "a")
+	undo.Add("b", double.With(1), &runlane.NodeOptions{If: runlane.IfFailed})
 	empty := runlane.NewFlow("bad")
 	empty.Add("a", runlane.Call{}, nil)
 	for what, f := range map[string]*runlane.Flow{
@@ -302,6 +304,7 @@ func flowInvalid(t *testing.T, h Harness) {
 		"a singleton key":            alone,
 		"an unknown condition":       odd,
 		"a payload without encoding": unencoded,
+		"an undo of nothing":         undo, // it would run at once
 		"an empty call":              empty,
 	} {
 		if _, err := s.rt.StartFlow(s.Context(), f, nil); runlane.CodeOf(err) != runlane.ErrValidationFailed {

@@ -273,6 +273,9 @@ func stepBad(t *testing.T, h Harness) {
 				return permanent("a checkpoint's name that is %s: %v", what, err)
 			}
 		}
+		if err := a.Do(ctx, "version:2", nothing); !errors.Is(err, runlane.ErrValidationFailed) {
+			return permanent("the name of a version's record: %v", err)
+		}
 		_, err := runlane.Step(ctx, a, "chan", func(context.Context) (chan int, error) { executed++; return nil, nil })
 		if !errors.Is(err, runlane.ErrValidationFailed) || executed > 0 {
 			return permanent("a result that cannot be encoded: %v, executed %d times", err, executed)

@@ -106,7 +106,7 @@ const notifies = 64
 
 func (r *Record) status() int64 {
 	n := StatusNumber(r.Run.Status)
-	if n > 0 && (r.Calls || lane.Tells(r.Run.Source.Type)) {
+	if n > 0 && (r.Calls || lane.NotifiesAtEnd(r.Run.Source.Type)) {
 		n += notifies
 	}
 	return n
