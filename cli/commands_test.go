@@ -78,9 +78,7 @@ func scriptsOf(t *testing.T, pattern string) map[string][]block {
 
 // What some commands do not have, and why.
 var (
-	inMemory       = []string{"completion", "init", "version"} // they reach nothing that could fail
-	withoutStorage = []string{"schedules next"}                // what they show is the program's own
-	oneForm        = map[string]string{
+	oneForm = map[string]string{
 		"completion": "what it writes is a script of another language",
 		"version":    "what it writes depends on the machine: TestVersion_BothForms",
 		"worker":     "it has no results",
@@ -101,6 +99,8 @@ var (
 )
 
 // TestCommands_EachHasItsCases holds the scripts against the tree of commands: a new command, or a new kind of argument, needs its cases.
+// An endpoint with a fault is here where a command answers it in a form of its own. Each command meets each in cmd/runlane's
+// TestBinary_EveryCommand_UnderEveryFault_SaysWhatToDo.
 func TestCommands_EachHasItsCases(t *testing.T) {
 	t.Parallel()
 	scripts, others := scriptsOf(t, "testdata/commands/*.txt"), scriptsOf(t, "testdata/*.txt")
@@ -154,17 +154,6 @@ func TestCommands_EachHasItsCases(t *testing.T) {
 		}
 		if command.Takes("yes") {
 			needs("no terminal to confirm", all, usage("There is no terminal to ask on"))
-		}
-		if !slices.Contains(inMemory, command.Path) {
-			for _, fault := range []string{"down", "expired", "unknown", "denied", "denied-queues", "silent"} {
-				needs("an endpoint that is "+fault, own, func(b *block) bool {
-					if b.aws != fault || fault == "denied" && slices.Contains(withoutStorage, command.Path) {
-						return b.aws == fault && b.code == "0"
-					}
-					told := strings.Contains(b.stderr, "next: ") || strings.Contains(b.stdout, "fix: ")
-					return told && (b.code == "5" || fault == "silent" && b.code == "1")
-				})
-			}
 		}
 		needs("the table form", all, func(b *block) bool {
 			return oneForm[command.Path] != "" || b.aws == "" && !b.json() && b.code != "2" && b.stdout != ""
