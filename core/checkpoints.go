@@ -51,7 +51,7 @@ func (x *execution) Checkpoint(ctx context.Context, call runlane.StepCall, resul
 
 // noteCheckpoint validates a checkpoint and makes Restore return it.
 func (x *execution) noteCheckpoint(ctx context.Context, record *runlane.StepRecord) error {
-	if err := runlane.ValidateStepName(record.Name); err != nil {
+	if err := x.checkName(record.Name); err != nil {
 		return err
 	}
 	s := &x.steps

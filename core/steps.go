@@ -55,14 +55,21 @@ func (x *execution) Remember(
 	return kept, err
 }
 
+// checkName checks the name of a record that a handler makes.
+func (x *execution) checkName(name string) error {
+	if err := runlane.ValidateStepName(name); err != nil {
+		return err
+	}
+	if strings.HasPrefix(name, versionPrefix) {
+		return stepFault(x, name, "choose another name: records of this form keep a task's version", "begins with %q", versionPrefix)
+	}
+	return nil
+}
+
 // recall begins a call. It returns the run's record of that name, or nil if the call must keep one or forgo it.
 func (x *execution) recall(ctx context.Context, call runlane.StepCall) (*runlane.StepRecord, error) {
-	if err := runlane.ValidateStepName(call.Name); err != nil {
+	if err := x.checkName(call.Name); err != nil {
 		return nil, err
-	}
-	if strings.HasPrefix(call.Name, versionPrefix) {
-		return nil, stepFault(x, call.Name, "choose another name: records of this form keep a task's version",
-			"begins with %q", versionPrefix)
 	}
 	s := &x.steps
 	s.mu.Lock()

@@ -51,7 +51,7 @@ func TestWork_TasksWithoutAHandlerHere_AreNamedAtTheStart(t *testing.T) {
 				time.Sleep(3 * time.Minute)
 				stop()
 				said := strings.ReplaceAll(text.String(), "tasks=report ", "tasks=report,")
-				if n := strings.Count(said, "no handler for"); n > 1 || (n == 1) != (c.want != "") || !strings.Contains(said, c.want) {
+				if n := strings.Count(said, "have no handler here"); n > 1 || (n == 1) != (c.want != "") || !strings.Contains(said, c.want) {
 					t.Errorf("said %d times: %s", n, said)
 				}
 			})

@@ -54,6 +54,11 @@ var exceptions = map[string]string{
 	"core.(*delivery).giveBackSlot > lane.Storage.ReleaseRunDispatch":                    givenBack,
 	"dynamostore.(*Store).ReleaseRunDispatch > dynamostore/internal/ddb.(*Table).Delete": givenBack,
 
+	// The writes of an operator's pruning, which a scenario comes to.
+	"core.(*tick).prune > core.(*Runtime).prune":      pruned,
+	"core.(*tick).prune > core.(*tick).pruneFlows":    pruned,
+	"core.(*tick).pruneFlows > core.(*pruning).flows": pruned,
+
 	// Races: another process is faster between two requests of this process. The write that follows is one that scenarios come to.
 	"core.(*Runtime).announce > core.(*Runtime).reserveFreed":                  "a slot was freed after the trigger had found none",
 	"core.(*Runtime).reserveFreed > core.(*Runtime).reserveAndPublish":         "a slot was freed after the trigger had found none",
@@ -175,6 +180,7 @@ const (
 	askedAgain = "one commit, by which a run whose slot was given back waits for one like any other; then the tick reserves by the same calls"
 	halved     = "a damaged run among those to be asked: the same reading of fewer, and no run is damaged by a death"
 	versioned  = "the same write as before a step"
+	pruned     = "the deletions of an operator's pruning, which has its scenario"
 	looked     = "the same move, of a row that the first look has left"
 )
 

@@ -273,8 +273,12 @@ func stepBad(t *testing.T, h Harness) {
 				return permanent("a checkpoint's name that is %s: %v", what, err)
 			}
 		}
-		if err := a.Do(ctx, "version:2", nothing); !errors.Is(err, runlane.ErrValidationFailed) {
-			return permanent("the name of a version's record: %v", err)
+		for _, err := range []error{
+			a.Do(ctx, "version:2", nothing), a.Checkpoint(ctx, "version:2", 1), a.Snapshot(ctx, "version:2", 1),
+		} {
+			if !errors.Is(err, runlane.ErrValidationFailed) {
+				return permanent("the name of a version's record: %v", err)
+			}
 		}
 		_, err := runlane.Step(ctx, a, "chan", func(context.Context) (chan int, error) { executed++; return nil, nil })
 		if !errors.Is(err, runlane.ErrValidationFailed) || executed > 0 {
