@@ -267,6 +267,8 @@ func TestInit_Deploy_AsksNothing(t *testing.T) {
 	project := filepath.Join(folder, "hello")
 	if config := text(t, project, "samconfig.toml"); !strings.Contains(config, "\nstack_name = \"hello\"\n") {
 		t.Errorf("samconfig.toml names no stack:\n%s", config)
+	} else if n := strings.Count(config, "parameter_overrides ="); n != 1 { // TOML refuses a key that stands twice
+		t.Errorf("samconfig.toml gives %d examples of the same key: one alone can be uncommented", n)
 	}
 	for target, want := range map[string]string{
 		"deploy": "sam build\nsam deploy\n",

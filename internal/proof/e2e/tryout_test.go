@@ -176,7 +176,7 @@ func runTests(ctx context.Context, u *user) error {
 func addAlarm(_ context.Context, u *user) error {
 	return u.edit(
 		"samconfig.toml",
-		"# parameter_overrides = \"AlarmTopic=arn:aws:sns:eu-west-1:123456789012:alarms BridgeMemory=512\"",
+		"# parameter_overrides = \"BridgeMemory=512 BridgeSecrets=arn:aws:ssm:eu-west-1:123456789012:parameter/shop/RUNLANE_TOKEN_KEYS\"",
 		"parameter_overrides = \"AlarmTopic="+topic+"\"",
 	)
 }
