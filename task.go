@@ -76,7 +76,7 @@ func (t *Task[P]) Decode(payload []byte) (P, error) {
 		return p, &Error{
 			Code:    ErrValidationFailed,
 			Message: fmt.Sprintf("payload of task %q does not decode into %T", t.definition.ID, p),
-			Hint:    "read older forms in an UnmarshalJSON of the payload type",
+			Hint:    "correct the payload; older forms of stored ones are read in an UnmarshalJSON of its type",
 			Cause:   err,
 		}
 	}

@@ -114,6 +114,7 @@ type situation struct {
 	holds   bool       // the run itself has a slot
 
 	executor executor
+	retry    *runlane.Run // of a failed run; nil: not retried
 
 	redelivered  bool      // the storage finds lost wakeups
 	redeliverAt  time.Time // when a published, unclaimed wakeup counts as lost
@@ -157,6 +158,11 @@ func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, e
 	}
 	if s.run.Status.Active() {
 		if s.abandoned, err = rt.abandonedInARow(ctx, s.run, s.now); err != nil {
+			return nil, err
+		}
+	}
+	if s.run.Status == runlane.StatusFailed {
+		if s.retry, err = rt.retryOf(ctx, s.run); err != nil {
 			return nil, err
 		}
 	}

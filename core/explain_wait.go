@@ -68,6 +68,14 @@ func (s *situation) finished(e *Explanation) {
 	if s.run.Status == runlane.StatusFailed {
 		next = "It failed for good and never changes again. Retry makes a new run of it; Attempts shows what each " +
 			"attempt ended with."
+		if s.retry != nil {
+			next = fmt.Sprintf("It failed for good and never changes again. It was retried as %s, which is %s.",
+				s.retry.ID, s.retry.Status)
+		}
+		if s.run.Failure.Message == foreignFailure {
+			next += " The error's text is not kept, as it may quote secrets: the worker's log has it. The task's option " +
+				"ErrorMessages keeps such texts."
+		}
 	}
 	e.says(WaitNone, time.Time{}, next)
 }

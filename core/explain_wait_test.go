@@ -250,3 +250,15 @@ func TestExplain_NamesTheBoundOnAbandonedAttempts(t *testing.T) {
 		t.Errorf("without a bound: %+v", e)
 	}
 }
+
+// Who set no ErrorMessages is told where the text is.
+func TestExplain_TextThatIsNotKept_IsSaid(t *testing.T) {
+	t.Parallel()
+	for message, want := range map[string]bool{foreignFailure: true, "the card was declined": false} {
+		s := waiting(runlane.StatusFailed)
+		s.run.Failure = runlane.Failure{Code: runlane.ErrTaskFailed, Message: message}
+		if next := s.explain().Next; strings.Contains(next, "ErrorMessages") != want {
+			t.Errorf("%q: %s", message, next)
+		}
+	}
+}

@@ -345,7 +345,7 @@ func (w *worker) logLeft(ctx context.Context, report *DrainReport) {
 		w.rt.logger.LogAttrs(
 			ctx,
 			slog.LevelInfo,
-			"drained; the runs that are left are not due, have a worker's lease, or no handler here",
+			"drained; the runs that are left are not due, wait for a slot, have a worker's lease, or no handler here",
 			attrs...,
 		)
 	}

@@ -107,6 +107,21 @@ func (c change) repeat(
 	}
 }
 
+// retryOf returns the run by which a failed one was retried, nil for none.
+func (rt *Runtime) retryOf(ctx context.Context, failed *runlane.Run) (*runlane.Run, error) {
+	run, err := rt.get(ctx, repeatID(failed, runlane.SourceManualRetry))
+	if isNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if run.Source.Type != runlane.SourceManualRetry || run.Source.RunID != failed.ID {
+		return nil, nil // someone else's run under that ID
+	}
+	return run, nil
+}
+
 // createRepeat commits the new run unless another run has the idempotency key. Reading the owner costs less than a
 // failed commit, and a storage may keep the failed source as the owner.
 func (rt *Runtime) createRepeat(ctx context.Context, p *plan) (*lane.Commit, error) {
