@@ -41,8 +41,8 @@ func (w *worker) warnUnhandled(ctx context.Context) {
 	slices.Sort(lacking)
 	w.rt.logger.LogAttrs(
 		ctx, slog.LevelWarn,
-		"tasks that a program had lately have no handler here: this worker hands their wakeups back; give it the "+
-			"handlers, or the tasks a queue with a separate binding; tasks that were removed are forgotten after two days",
+		"tasks that ran lately have no handler here: if you removed them, leave it, it is forgotten after two days; else "+
+			"this worker hands their wakeups back: give it the handlers, or the tasks a queue with a separate binding",
 		slog.String("tasks", strings.Join(lacking, ", ")),
 		slog.String(attrWorkerID, w.options.WorkerID),
 	)
