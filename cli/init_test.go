@@ -271,7 +271,7 @@ func TestInit_Deploy_AsksNothing(t *testing.T) {
 		t.Errorf("samconfig.toml gives %d examples of the same key: one alone can be uncommented", n)
 	}
 	for target, want := range map[string]string{
-		"deploy": "sam build\nsam deploy\n",
+		"deploy": "sam build >/dev/null\nsam deploy\n",
 		"variables": "aws cloudformation describe-stacks --output text --query \"Stacks[0].Outputs[?OutputKey=='Variables'].OutputValue\" \\\n" +
 			"  --stack-name \"$(sed -n 's/^stack_name *= *\"\\(.*\\)\"/\\1/p' samconfig.toml)\"\n",
 	} {

@@ -2,6 +2,7 @@
 # Usage: validate.sh [TEMPLATE]
 #        validate.sh --sam ARGUMENT...
 #        validate.sh --translate TEMPLATE OUTPUT [PARAMETER=VALUE...]
+#        validate.sh --local COMMAND [ARGUMENT...]
 #
 # Checks the deployment template (template.yaml) by the tools of AWS: `sam validate`, its lint, cfn-lint over the translated template
 # for several sets of parameters, parliament over its policies, checkov, and `sam build`; and the templates of projects. A warning is a
@@ -10,7 +11,8 @@
 # nothing.
 #
 # --sam runs the pinned SAM command line with the given arguments, in the caller's environment. --translate writes a template as
-# CloudFormation gets it from SAM, said in a way that local AWS bears.
+# CloudFormation gets it from SAM, said in a way that local AWS bears. --local runs COMMAND with that SAM command line, whose `deploy` says
+# the template so, and with the AWS command line of local AWS in the PATH.
 #
 # The tools are installed once a machine, in the user's cache folder, from scripts/validate. Everything else works without network and without credentials.
 set -euo pipefail
@@ -67,6 +69,14 @@ if [ "${1:-}" = --translate ]; then
   cd "$caller"
   python "$tools/translate.py" "$@"
   exec python "$tools/local.py" "${@:2}"
+fi
+
+if [ "${1:-}" = --local ]; then
+  shift
+  prepare_cache # of LocalStack, which has the command line `aws`
+  PATH=$PWD/$TOOLS/local:$ENVIRONMENT/venv/bin:$CACHE/venv/bin:$PATH
+  cd "$caller"
+  exec "$@"
 fi
 
 template=template.yaml own=

@@ -10,12 +10,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -36,7 +36,7 @@ func (u *user) call(ctx context.Context, name string, args ...string) (string, e
 	}
 	command.Env = append(
 		os.Environ(), "RUNLANE_SOURCE="+u.root, "GOWORK=off", "GOFLAGS=-mod=mod", "MAKEFLAGS=",
-		"RUNLANE_TABLE=", "RUNLANE_QUEUES=",
+		"RUNLANE_TABLE=", "RUNLANE_QUEUES=", "LAMBDA_ARCH="+runtime.GOARCH,
 	)
 	command.Env = append(command.Env, u.environment...)
 	var out, said bytes.Buffer
@@ -112,42 +112,34 @@ func differences(before, after map[string]string) []string {
 	return names
 }
 
-// parameters are those of samconfig.toml, as `sam deploy` reads them.
-func (u *user) parameters() (map[string]string, error) {
-	text, err := os.ReadFile(filepath.Join(u.project, "samconfig.toml"))
-	if err != nil {
-		return nil, err
-	}
-	given := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		value, found := strings.CutPrefix(strings.TrimSpace(line), `parameter_overrides = "`)
-		if !found {
-			continue
-		}
-		for pair := range strings.FieldsSeq(strings.TrimSuffix(value, `"`)) {
-			name, setting, _ := strings.Cut(pair, "=")
-			given[name] = setting
-		}
-	}
-	return given, nil
-}
-
-// deploy is `make deploy`, to local AWS.
+// deploy is `make deploy` with `make variables`, to local AWS.
 func (u *user) deploy(ctx context.Context) error {
-	given, err := u.parameters()
+	var log bytes.Buffer
+	options := deployOptions{name: filepath.Base(u.project), root: u.root, folder: u.project, log: &log}
+	u.stack = &stack{options: options, endpoint: os.Getenv("AWS_ENDPOINT_URL")}
+	if err := onThisMachine(u.stack.endpoint); err != nil {
+		return err
+	}
+	if _, err := u.local(ctx, "make", "deploy"); err != nil {
+		return err
+	}
+	variables, err := u.local(ctx, "make", "--silent", "variables")
 	if err != nil {
 		return err
 	}
-	parameters := map[string]string{"Alarms": "true"} // nothing evaluates them here, but they can be seen
-	maps.Copy(parameters, given)
-	var log bytes.Buffer
-	if u.stack, err = deployStack(ctx, deployOptions{
-		name: "tryout-shop", root: u.root, folder: u.project, parameters: parameters, log: &log,
-	}); err != nil {
+	u.environment = strings.Fields(variables)
+	if u.stack.outputs, err = readOutputs(ctx, options); err != nil {
 		return fmt.Errorf("%w\n%s", err, log.String())
 	}
-	u.environment = strings.Fields(u.stack.outputs["Variables"])
+	if err := u.stack.moveAliases(ctx); err != nil {
+		return err
+	}
 	return u.stack.tick(ctx) // local AWS never fires the schedule
+}
+
+// local calls a program that finds the pinned command lines of AWS.
+func (u *user) local(ctx context.Context, name string, args ...string) (string, error) {
+	return u.call(ctx, filepath.Join(u.root, "scripts", "validate.sh"), append([]string{"--local", name}, args...)...)
 }
 
 // leave removes the stack.
