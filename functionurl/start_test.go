@@ -111,6 +111,7 @@ func TestStart_WrongConfiguration_IsSaid(t *testing.T) {
 		if answer.Failure != lambdatest.FailureUnhandled || !strings.Contains(string(answer.Payload), "configuration_invalid") {
 			t.Errorf("%s: %s %s", says, answer.Failure, answer.Payload)
 		}
+		f.Close() // the log comes by a pipe, which may be later than the answer
 		if !strings.Contains(f.Log(), says) || strings.Count(f.Log(), "the runtime cannot open") != 1 {
 			t.Errorf("the log does not say %s once: %s", says, f.Log())
 		}
