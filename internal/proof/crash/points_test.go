@@ -85,7 +85,7 @@ var exceptions = map[string]string{
 
 	// Calls: what a scenario comes to by another way of the same calls.
 	"core.(*Runtime).CallRuns > core.(*Runtime).Trigger":                    "the trigger of an application, which has its scenarios",
-	"core.(*Runtime).appendEvent > core.(*Runtime).committed":               "the end of a called run by a tick; it is told by the same call as that by a cancellation",
+	"core.(*Runtime).appendEvent > core.(*Runtime).notifyIfPending":         "the end of a called run by a tick; it is told by the same call as that by a cancellation",
 	"core.(*codedStorage).NotifyEnd > lane.Storage.NotifyEnd (2)":           "with a codec, an end that ends a wait; without one it is the same call",
 	"core.(*observedStorage).NotifyEnd > lane.Storage.NotifyEnd":            "with hooks; without them it is the same call",
 	"core.(*delivery).take > core.(*Runtime).appendEvent":                   "one commit: a called run that was made after the cancellation of its caller is cancelled",
