@@ -30,11 +30,10 @@ func benchCommand() *command {
 		min:   1,
 		max:   2,
 		words: taskNames,
-		long: "Makes runs with one payload and prints the median and the 90th and 99th percentile of the time to " +
-			"trigger, to start and in all. The runs are real: workers of this lane execute them, and they stay " +
-			"listed until pruned.\n\nWith --work this process executes them, as a lane in memory needs. Waits " +
-			"are measured by the clocks of the processes that trigger and execute. A task with an idempotency " +
-			"key gets a new one for each run.",
+		long: "Makes runs with one payload and prints percentiles of the time to trigger, to start and in all. The " +
+			"runs are real: workers of this lane execute them, and they stay listed until pruned. With --work this " +
+			"process executes them, as a lane in memory needs. A task with an idempotency key gets a new one for " +
+			"each run.",
 		examples: []string{
 			"bench reports.nightly --runs 20",
 			"bench emails.welcome @payload.json --runs 500 --yes --json",
