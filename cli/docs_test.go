@@ -23,8 +23,8 @@ The ` + "`--help`" + ` of every command, written by ` + "`go test ./cli -update`
 A program with tasks has the same commands: ` + "`func main() { os.Exit(cli.Main(context.Background(), open)) }`" + `, where open
 builds the runtime; ` + "`runlane init NAME`" + ` writes such a program. The binary of [cmd/runlane](../cmd/runlane) has no tasks: it
 operates existing runs, triggers the tasks that ticks have stored, and knows queues by RUNLANE_QUEUES and RUNLANE_LIMITS
-(` + "`--limits`" + `, name=number pairs). On AWS without RUNLANE_QUEUES it refuses what would wake a worker. It reads keys of
-encrypted payloads from RUNLANE_KEYS or RUNLANE_KEYS_FILE ([encryption.md](encryption.md)), and shows runs without payloads if there are none.
+(` + "`--limits`" + `, name=number pairs). On AWS without RUNLANE_QUEUES it refuses what would wake a worker. Without the keys of
+[encrypted payloads](encryption.md) it shows runs without payloads.
 
 The lane is the first of: a flag (` + "`--lane`" + `, ` + "`--table`" + ` and the others that stand for a variable); RUNLANE_LANE, RUNLANE_TABLE or
 RUNLANE_QUEUES; the file ` + "`.runlane/dev.db`" + ` of ` + "`runlane dev`" + ` in the current folder or one above it; the program's opener.
@@ -116,7 +116,7 @@ var (
 )
 
 // shortened is a help text as the document has it: shared flags by name, no sentences of commands for many runs, no list of the commands
-// below, no example that repeats the usage, no last line; "" for a group whose help has one sentence.
+// below, at most one example, which does not repeat the usage, no last line; "" for a group whose help has one sentence.
 func shortened(path, text string, flags map[string]int) string {
 	if path == "" {
 		_, text, _ = strings.Cut(commandList.ReplaceAllString(text, ""), "\n\n") // without the usage
@@ -142,8 +142,8 @@ func shortened(path, text string, flags map[string]int) string {
 	if len(names) > 0 {
 		text = strings.TrimSuffix(text, "Flags:\n") + "Shared flags: " + sharedNames(names) + "\n"
 	}
-	if examples = plainExample.ReplaceAllString(examples, ""); examples != "" {
-		text += "\nExamples:\n" + examples
+	if example, _, _ := strings.Cut(plainExample.ReplaceAllString(examples, ""), "\n"); example != "" {
+		text += "\nExample:\n" + example
 	}
 	return strings.TrimRight(text, "\n") + "\n"
 }

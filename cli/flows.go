@@ -293,8 +293,8 @@ func flowsRetryCommand() *command {
 		max:   1,
 		words: flowNames,
 		long: "Nodes that succeeded stay. The new runs have the payloads of the old ones. A flow in which a node " +
-			"ran because others failed is refused, since the retry cannot redo the work that this node undid: " +
-			"start another flow, or use --nothing-undone if the node undid nothing.",
+			"ran because others failed is refused, since the retry cannot redo what it undid: start another flow, " +
+			"or use --nothing-undone.",
 		examples: []string{
 			"flows retry release-42 --dry-run",
 			"flows retry release-42 --reason \"the printer has paper\"",

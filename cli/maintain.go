@@ -18,8 +18,8 @@ func tickCommand() *command {
 		name:  "tick",
 		short: "Do one round of maintenance",
 		long: "Delivers due and recovered runs, asks again for lost wakeups, fires schedules, reserves slots and " +
-			"flushes the outbox. Deployments tick by themselves; two ticks at once are harmless. A program ticks " +
-			"for the queues that it knows: RUNLANE_LIMITS (--limits) makes others known, 0 for no limit.",
+			"flushes the outbox. Deployments tick by themselves. A program ticks for the queues that it knows: " +
+			"RUNLANE_LIMITS (--limits) makes others known, 0 for no limit.",
 		examples: []string{"tick", "tick --drain --json"},
 		act: func(flags *flag.FlagSet) action {
 			var options core.TickOptions

@@ -33,10 +33,9 @@ func functionsAddCommand() *command {
 		min:   1, max: 1,
 		local: true,
 		long: "Adds a function to template.yaml for runs of the given queues: the same program with a separate " +
-			"timeout, memory, concurrency, role, log and alarms. The bridge executes all other runs. Declare the " +
-			"queues first (queues add); each gets an SQS queue unless it has one. A queue taken from another " +
-			"function stays readable for that one until the next call after the deployment. The difference is " +
-			"shown first.",
+			"timeout, memory, concurrency, role, log and alarms. Declare the queues first (queues add); each gets " +
+			"an SQS queue unless it has one. A queue taken from another function stays readable for that one until " +
+			"the next call after the deployment. The difference is shown first.",
 		examples: []string{
 			"functions add slow --queues reports,exports --timeout 900",
 			"functions add wide --queues thumbnails --memory 2048 --concurrency 200",

@@ -52,13 +52,12 @@ func serveCommand() *command {
 		name:  "serve",
 		short: "Answer HTTP requests: the API, its description, events",
 		local: true,
-		long: "Prints its address first. Without tokens and proxies it accepts callers of this machine only and " +
-			"refuses other addresses. A token (\"token\" makes one) comes as \"Authorization: Bearer TOKEN\". " +
-			"Behind a proxy with a login, name its addresses and its header. Language models find tools at /mcp, " +
-			"which only read; --allow adds others.\n\nThe server executes no runs and does not tick, except with " +
-			"--tasks, whose tasks clients execute, and with a webhook, whose deliveries are runs (on a lane in a " +
-			"file or in memory). Each change is a line of the log on stderr. An interrupt gives requests ten " +
-			"seconds. Examples: docs/server.md.",
+		long: "Prints its address first. Without tokens and proxies it accepts callers of this machine only. A " +
+			"token (\"token\" makes one) comes as \"Authorization: Bearer TOKEN\". Behind a proxy with a login, " +
+			"name its addresses and its header. Language models find tools at /mcp, which only read; --allow adds " +
+			"others.\n\nThe server executes no runs and does not tick, except with --tasks, whose tasks clients " +
+			"execute, and with a webhook, whose deliveries are runs (on a lane in a file or in memory). Each " +
+			"change is a line of the log on stderr. Examples: docs/server.md.",
 		examples: []string{
 			"serve", "serve --lane sqlite:state.db --listen 127.0.0.1:8080",
 			"serve --listen 0.0.0.0:8080 --tokens tokens.ndjson", "serve --tasks tasks.json",
