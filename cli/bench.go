@@ -32,8 +32,7 @@ func benchCommand() *command {
 		words: taskNames,
 		long: "Makes runs with one payload and prints percentiles of the time to trigger, to start and in all. The " +
 			"runs are real: workers of this lane execute them, and they stay listed until pruned. With --work this " +
-			"process executes them, as a lane in memory needs. A task with an idempotency key gets a new one for " +
-			"each run.",
+			"process executes them, as a lane in memory needs.",
 		examples: []string{
 			"bench reports.nightly --runs 20",
 			"bench emails.welcome @payload.json --runs 500 --yes --json",

@@ -18,7 +18,8 @@ import (
 
 const commandsIntroduction = `# Commands
 
-The ` + "`--help`" + ` of every command, written by ` + "`go test ./cli -update`" + `, without flags and examples that say what the page has already.
+The ` + "`--help`" + ` of every command, written by ` + "`go test ./cli -update`" + `, without what the page has already. A heading is what follows
+` + "`runlane`" + `.
 
 A program with tasks has the same commands: ` + "`func main() { os.Exit(cli.Main(context.Background(), open)) }`" + `, where open
 builds the runtime; ` + "`runlane init NAME`" + ` writes such a program. The binary of [cmd/runlane](../cmd/runlane) has no tasks: it
@@ -140,7 +141,7 @@ func shortened(path, text string, flags map[string]int) string {
 		return ""
 	})
 	if len(names) > 0 {
-		text = strings.TrimSuffix(text, "Flags:\n") + "Shared flags: " + sharedNames(names) + "\n"
+		text = strings.TrimSuffix(text, "Flags:\n") + "Shared: " + sharedNames(names) + "\n"
 	}
 	if example, _, _ := strings.Cut(plainExample.ReplaceAllString(examples, ""), "\n"); example != "" {
 		text += "\nExample:\n" + example
@@ -159,7 +160,7 @@ func TestCommandsDocument_IsTheHelp(t *testing.T) {
 	for _, path := range cli.Paths() {
 		if shown := shortened(path, texts[path], flags); shown != "" {
 			usage, about, _ := strings.Cut(shown, "\n\n")
-			fmt.Fprintf(&b, "\n## %s\n\n%s", usage, filledLine.ReplaceAllString(about, "    $0"))
+			fmt.Fprintf(&b, "\n## %s\n\n%s", strings.TrimPrefix(usage, "runlane "), filledLine.ReplaceAllString(about, "    $0"))
 		}
 		for line := range strings.Lines(texts[path]) {
 			if len([]rune(strings.TrimSuffix(line, "\n"))) > 80 && !strings.HasPrefix(line, "  runlane ") {

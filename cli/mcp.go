@@ -19,10 +19,9 @@ func mcpCommand() *command {
 		name:  "mcp",
 		short: "Serve tools for language models over standard input and output",
 		local: true,
-		long: "It speaks the Model Context Protocol until its input ends; its client starts it. Tools find, show " +
-			"and explain runs, queues and schedules. They change nothing unless --allow names those that do: " +
-			"trigger, cancel, resume, retry, rerun, requeue, signal, answer, cancel_flow, retry_flow. \"serve\" " +
-			"has the same tools at /mcp.",
+		long: "It speaks the Model Context Protocol until its input ends; its client starts it. Tools change " +
+			"nothing unless --allow names those that do: trigger, cancel, resume, retry, rerun, requeue, signal, " +
+			"answer, cancel_flow, retry_flow. \"serve\" has the same tools at /mcp.",
 		examples: []string{"mcp", "mcp --lane sqlite:state.db --allow retry,cancel --hide-payloads"},
 		act: func(flags *flag.FlagSet) action {
 			var allow words[string]

@@ -24,10 +24,10 @@ func queuesListCommand() *command {
 	return &command{
 		name:  "list",
 		short: "List the queues known here, and those that can be reached",
-		long: "KNOWN is whether this program has the queue's limit, from its code or RUNLANE_LIMITS; LIMIT of " +
-			"another program's queue is the one that its ticks have stored, or \"?\". BOUND is whether " +
-			"RUNLANE_QUEUES names the queue; \"by default\" its wakeups travel with those of default. ORDERED " +
-			"queues execute the runs of one concurrency key one after the other.",
+		long: "KNOWN is whether this program has the queue's limit, from its code or RUNLANE_LIMITS; another " +
+			"program's LIMIT is the one that its ticks stored, or \"?\". BOUND is whether RUNLANE_QUEUES names the " +
+			"queue; \"by default\" its wakeups travel with those of default. ORDERED queues execute the runs of a " +
+			"concurrency key in turn.",
 		examples: []string{"queues list"},
 		act: func(*flag.FlagSet) action {
 			return func(ctx context.Context, s *session, _ []string) error {

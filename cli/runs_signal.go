@@ -36,8 +36,8 @@ func runsSignalCommand() *command {
 		min:   1,
 		max:   2,
 		long: "A run that waits for it is called again with the body; any other run finds it at its next wait of " +
-			"that name. \"runs get\" shows what a run waits for; \"runs list --waiting input\" lists runs that " +
-			"wait for a person. With --flow and --node it goes to the latest run of the node.",
+			"that name. \"runs list --waiting input\" lists runs that wait for a person. With --flow and --node it " +
+			"goes to the latest run of the node.",
 		examples: []string{
 			"runs signal run_01J8ZQ4T approved --body '{\"by\":\"ada\"}' --id mail-7",
 			"runs signal run_01J8ZQ4T invoice --body @invoice.json",
