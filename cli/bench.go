@@ -48,7 +48,7 @@ func benchCommand() *command {
 			)
 			flags.BoolVar(&b.work, "work", false, "execute the runs here too")
 			dryRun := flags.Bool("dry-run", false, "only say what would be done")
-			foreign := flags.Bool("foreign", false, "take the name of the task as it is, without looking it up")
+			foreign := flags.Bool("foreign", false, "take the task's name without looking it up")
 			yes := flags.Bool("yes", false, "do not ask")
 			return func(ctx context.Context, s *session, args []string) error {
 				switch {

@@ -44,7 +44,7 @@ func devCommand() *command {
 			)
 			listen := flags.String("listen", devListen, "ADDRESS on which HTTP API and console answer; a free port of "+
 				"this machine unless given, and nowhere with an empty one")
-			memory := flags.Bool("memory", false, "keep runs in memory: nothing is left when it stops")
+			memory := flags.Bool("memory", false, "keep runs in memory only")
 			return func(ctx context.Context, s *session, _ []string) error {
 				if s.project {
 					return s.devProject(ctx)

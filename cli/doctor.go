@@ -39,7 +39,7 @@ func doctorCommand() *command {
 			publish := flags.Bool(
 				"publish",
 				false,
-				"send each queue a wakeup for a run that does not exist: workers ignore it",
+				"send each queue a wakeup that workers ignore",
 			)
 			return func(ctx context.Context, s *session, _ []string) error {
 				if *sample < 0 || *sample > runlane.MaxPageLimit {

@@ -93,7 +93,7 @@ func workerCommand() *command {
 				flags,
 				&options.Lease,
 				"lease",
-				"DURATION after which others take over what a worker that died had; 1m unless given, at least 5s",
+				"DURATION after which others take over a dead worker's runs; 1m unless given, at least 5s",
 			)
 			flags.BoolVar(&options.NoTick, "no-tick", false, "leave maintenance to another process")
 			flags.Var(&queues, "queue", "QUEUES with commas between; those of the handlers unless given")

@@ -11,7 +11,7 @@ import (
 )
 
 func defineAllow(set *flag.FlagSet, allow *words[string]) {
-	set.Var(allow, "allow", "TOOLS of language models that change something, like trigger,cancel; none unless given")
+	set.Var(allow, "allow", "TOOLS of language models that change something; none unless given")
 }
 
 func mcpCommand() *command {
@@ -27,7 +27,7 @@ func mcpCommand() *command {
 			var allow words[string]
 			defineAllow(flags, &allow)
 			actor := flags.String("actor", "", "NAME of the actor, kept with the change; else RUNLANE_ACTOR, else USER")
-			hide := flags.Bool("hide-payloads", false, "leave payloads and outputs out of every answer")
+			hide := flags.Bool("hide-payloads", false, "leave payloads and outputs out of answers")
 			return func(ctx context.Context, s *session, _ []string) error {
 				by, err := s.actor(*actor)
 				if err != nil {

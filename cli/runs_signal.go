@@ -15,7 +15,7 @@ type sentFlags struct{ actor, body string }
 
 func (f *sentFlags) define(set *flag.FlagSet) {
 	set.StringVar(&f.actor, "actor", "", "NAME of the actor, kept with the change; else RUNLANE_ACTOR, else USER")
-	set.StringVar(&f.body, "body", "", "JSON|@FILE|- of the signal: here, in a file, or on stdin; null unless given")
+	set.StringVar(&f.body, "body", "", "JSON|@FILE|- of the signal; null unless given")
 }
 
 // read checks the flags here, so that any later refusal by core is about the run.
@@ -46,7 +46,7 @@ func runsSignalCommand() *command {
 		act: func(flags *flag.FlagSet) action {
 			var sent sentFlags
 			sent.define(flags)
-			id := flags.String("id", "", "ID under which it counts once, however often it is sent; new unless given")
+			id := flags.String("id", "", "ID under which it counts once; new unless given")
 			var node runlane.Node
 			flags.StringVar((*string)(&node.Flow), "flow", "", "FLOW of the node that it is for")
 			flags.StringVar(&node.Name, "node", "", "NAME of the node that it is for")

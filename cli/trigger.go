@@ -43,7 +43,7 @@ func (f *triggerFlags) define(set *flag.FlagSet) {
 	set.Var(keyFlag{&f.concurrencyKey, &f.given.Concurrency}, "concurrency-key", "KEY that partitions a bounded queue")
 	set.BoolVar(&f.deferred, "deferred", false, "leave the wakeup to the relay or the tick")
 	durationFlag(set, &f.delay, "delay", "DURATION before the run starts, like 90s or 2d")
-	set.BoolVar(&f.foreign, "foreign", false, "take the name of the task as it is, without looking it up")
+	set.BoolVar(&f.foreign, "foreign", false, "take the task's name without looking it up")
 	set.StringVar(&f.runID, "id", "", "RUN id of your own; a second trigger with it returns the run")
 	set.Var(
 		keyFlag{&f.idempotencyKey, &f.given.Idempotency},
