@@ -42,8 +42,8 @@ func (sent *attempt) besideAtFault(err error) error {
 	if len(sent.Beside) == 0 {
 		return err
 	}
-	switch apiCode(err) {
-	case "ValidationException", "ResourceNotFoundException":
+	switch code := apiCode(err); {
+	case code == "ValidationException", code == "ResourceNotFoundException", isTooLarge(err):
 		return &runlane.Error{
 			Code:    runlane.ErrValidationFailed,
 			Message: sent.Operation + ": DynamoDB refused the writes of the application, so there is no run",
