@@ -167,6 +167,11 @@ var reachRules = []reachRule{
 		forbidden: []string{"github.com/santhosh-tekuri/jsonschema"},
 	},
 	{
+		why:       "a function that starts makes no schemas of a service of which it calls one operation (go.mod)",
+		from:      inFolders("functions", "functionurl"),
+		forbidden: []string{awsSDK + "/service/ssm/schemas"},
+	},
+	{
 		why:       "the embedded lane needs no AWS",
 		from:      inFolders("lane", "memlane", "core", "sealed", "server"),
 		forbidden: []string{awsSDK, smithy, lambdaGo},
