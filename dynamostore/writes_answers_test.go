@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/runlane/runlane-go"
@@ -40,6 +41,9 @@ func TestWrites_Answers(t *testing.T) {
 		"so is a bad member":                {[]answer{{err: cancelled("None", "None", "ValidationError")}}, 1, runlane.ConflictWrites},
 		"the run's condition comes first":   {[]answer{{err: exists}}, 1, runlane.ConflictEventSequence},
 		"a refused request is the caller's": {[]answer{{err: errInvalid}}, 1, runlane.ErrValidationFailed},
+		"so is one that the SDK refuses":    {[]answer{{err: smithy.InvalidParamsError{}}}, 1, runlane.ErrValidationFailed},
+		"or cannot encode":                  {[]answer{{err: &smithy.SerializationError{}}}, 1, runlane.ErrValidationFailed},
+		"or DynamoDB cannot decode":         {[]answer{{err: &smithy.GenericAPIError{Code: "SerializationException", Fault: smithy.FaultClient}}}, 1, runlane.ErrValidationFailed},
 		"so is one of more than 16 MB":      {[]answer{{err: errLarge}}, 1, runlane.ErrValidationFailed},
 		"a condition that failed because the lost sending succeeded is none": {
 			[]answer{{commit: true, err: errLostAnswer}, {err: cancelled("ConditionalCheckFailed", "None", "ConditionalCheckFailed")}}, 2, nil,

@@ -184,6 +184,7 @@ func TestWrites_WhatCannotBe_IsSaidBeforehand(t *testing.T) {
 	nowhere := h.book(1)
 	nowhere.Put.TableName = aws.String("no-such-table")
 	for name, writes := range map[string]dynamostore.Writes{
+		"no item": {{Put: &types.Put{TableName: &h.seats}}}, "no expression": {{Update: &types.Update{TableName: &h.seats, Key: h.seat(1)}}},
 		"too many": make(dynamostore.Writes, dynamostore.MaxWrites+1), "the runs' table": {own}, "no table": {nowhere}, "nothing": {{}},
 	} {
 		if _, err := h.trigger(runlane.TriggerOptions{}, writes...); !errors.Is(err, runlane.ErrValidationFailed) {
