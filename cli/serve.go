@@ -17,6 +17,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/internal/host"
 	"github.com/runlane/runlane-go/server"
+	"github.com/runlane/runlane-go/server/schema"
 )
 
 const serveGrace = 10 * time.Second
@@ -162,7 +163,7 @@ func (s *session) readTasks(file string) ([]core.ClientTask, error) {
 	if err != nil {
 		return nil, usagef("name a file that defines tasks; docs/workers.md has one", "--tasks: %v", err)
 	}
-	return server.ReadTasks(text)
+	return server.ReadTasks(text, schema.Compile)
 }
 
 // serveBeside serves during a dev session. stop ends the server and waits for it.
