@@ -167,6 +167,9 @@ func (c change) planRepeat(source *runlane.Run, kind runlane.SourceType) (*plan,
 		singletonKey:   source.SingletonKey,
 		options:        &runlane.TriggerOptions{Meta: c.repeatMeta(source.Meta)},
 	}
+	if kind == runlane.SourceManualRetry {
+		p.source.OriginID = runlane.RunID(source.EffectID())
+	}
 	if kind == runlane.SourceManualRetry && source.IdempotencyKey != "" {
 		p.idempotencyKey, p.retention = source.IdempotencyKey, source.Retention
 		p.payloadHash = payloadHash(p.payload)

@@ -449,6 +449,7 @@ export interface Source {
   fireTime?: string;
   flowId?: string;
   node?: string;
+  originId?: string;
   round?: number;
   runId?: string;
   scheduleId?: string;

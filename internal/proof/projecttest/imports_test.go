@@ -89,15 +89,15 @@ var importRules = []importRule{
 	{"functionurl/...", []string{module + "/functionurl$", module + "/examples/webhooks"}},
 	{"cli", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/causes$", module + "/internal/doctor$", module + "/internal/shown$",
-		module + "/internal/taskbook$", module + "/server$", module + "/console$", module + "/cli/internal/samfile$", hostOf,
+		module + "/internal/taskbook$", module + "/server$", module + "/server/schema$", module + "/console$", module + "/cli/internal/samfile$", hostOf,
 		"github.com/aymanbagabas/go-udiff",
 	}},
 	{"internal/doctor/...", []string{
 		"$gostd", runlanePkg, corePkg, lanePkg, module + "/internal/causes$", module + "/internal/shown$",
 	}},
+	{"server/schema", []string{"$gostd", "github.com/santhosh-tekuri/jsonschema"}},
 	{"server/...", []string{
 		"$gostd", runlanePkg, corePkg, lanePkg, blindOf, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$", compress,
-		"github.com/santhosh-tekuri/jsonschema",
 	}},
 	{"console", []string{
 		"$gostd", runlanePkg, corePkg, lanePkg, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$",
@@ -165,6 +165,16 @@ var reachRules = []reachRule{
 		why:       "a function that executes or maintains starts without an HTTP server",
 		from:      inFolders("functions"),
 		forbidden: []string{module + "/server", module + "/console", module + "/cli", module + "/functionurl"},
+	},
+	{
+		why:       "the server's function starts without JSON Schema, which makes the schemas of all drafts at its start",
+		from:      inFolders("functionurl"),
+		forbidden: []string{"github.com/santhosh-tekuri/jsonschema"},
+	},
+	{
+		why:       "a function that starts makes no schemas of a service of which it calls one operation (go.mod)",
+		from:      inFolders("functions", "functionurl"),
+		forbidden: []string{awsSDK + "/service/ssm/schemas"},
 	},
 	{
 		why:       "the embedded lane needs no AWS",

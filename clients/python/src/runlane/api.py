@@ -539,6 +539,7 @@ class Source(_SourceNeeded, total=False):
     fireTime: str
     flowId: str
     node: str
+    originId: str
     round: int
     runId: str
     scheduleId: str
