@@ -91,6 +91,9 @@ func ListedAttributes() []string {
 	return []string{"tk", "qu", "ca", "ra", "na", "nf", "nt", "nl", "fc", "so", "sr", "ss", "sf"}
 }
 
+// ByteAttributes are the attributes that hold payload and output.
+func ByteAttributes() []string { return []string{"pl", "ou"} }
+
 func UnmarshalRun(raw item.Item) (*Run, error) {
 	r := &Run{}
 	if err := Unmarshal(raw, r); err != nil {

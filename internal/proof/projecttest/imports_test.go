@@ -72,12 +72,17 @@ var importRules = []importRule{
 	{"functions", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/awslane/secrets$", module + "/sqstransport$",
 		module + "/dynamostore$", lambdaGo,
-		awsSDK + "/service/dynamodb/types$", module + "/internal/causes$", hostOf,
+		awsSDK + "/service/dynamodb/types$", module + "/internal/causes$", module + "/internal/streamimage$", hostOf,
 	}},
 	{"functions/eventsource", []string{"$gostd", runlanePkg, awsSDK, smithy, lambdaGo, xsync}},
 	{"functions/...", []string{
 		"$gostd", runlanePkg, corePkg, module + "/awslane$", module + "/functions$", module + "/examples/webhooks",
 	}},
+	{"eventbus", []string{
+		"$gostd", runlanePkg, module + "/awslane$", module + "/dynamostore$", module + "/internal/shown$", module + "/internal/streamimage$", awsSDK, lambdaGo,
+	}},
+	{"eventbus/...", []string{module + "/eventbus$"}},
+	{"internal/streamimage", []string{awsSDK + "/service/dynamodb/types$", lambdaGo}},
 	{"functionurl", []string{
 		"$gostd", runlanePkg, corePkg, module + "/functions$", module + "/server$", module + "/console$", lambdaGo,
 	}},
