@@ -104,6 +104,10 @@ var importRules = []importRule{
 	{"mcp/...", []string{
 		"$gostd", runlanePkg, module + "/server$", "github.com/modelcontextprotocol/go-sdk/mcp$", "github.com/google/jsonschema-go/jsonschema$",
 	}},
+	{"sqlitelane/...", []string{
+		"$gostd", runlanePkg, lanePkg, module + "/internal/embedded$", module + "/sqlitelane/internal/", "modernc.org/sqlite", "modernc.org/libc",
+		"golang.org/x/sys/unix$", compress,
+	}},
 	{"otel/...", []string{ // the API alone: the program brings the SDK
 		"$gostd", runlanePkg, corePkg, otelAPI + "$", otelAPI + "/attribute$", otelAPI + "/codes$", otelAPI + "/metric$",
 		otelAPI + "/propagation$", otelAPI + "/semconv/", otelAPI + "/trace$",
