@@ -24,7 +24,7 @@ const (
 	WorkFlow WorkKind = "flow"
 	// WorkPublish hands wakeups to the transport.
 	WorkPublish WorkKind = "publish"
-	// WorkInvocation is one call of a function in package functions: Work.Name is its role.
+	// WorkInvocation is one call of a function in packages functions and functionurl: Work.Name is its role.
 	WorkInvocation WorkKind = "invocation"
 	// WorkAttempt is an attempt, from before the claim until after the outcome. Of an attempt of a client, which has
 	// Work.Began, the whole is told at its end.

@@ -241,6 +241,8 @@ func triggerOf(role string) attribute.KeyValue {
 		return semconv.FaaSTriggerPubSub
 	case "relay":
 		return semconv.FaaSTriggerDatasource
+	case "server":
+		return semconv.FaaSTriggerHTTP
 	case "tick":
 		return semconv.FaaSTriggerTimer
 	default:
