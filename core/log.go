@@ -49,19 +49,16 @@ func errorAttrs(err error) []slog.Attr {
 }
 
 // lazyHandler adds an attempt's attributes only when a line is logged, so that silent attempts do not pay for them.
-type lazyHandler struct {
-	base     slog.Handler
-	run      *runlane.Run
-	workerID string
-	traced   context.Context // stands in for a line's empty context; nil without a tracer
-}
+type lazyHandler struct{ of *execution }
+
+func (h *lazyHandler) base() slog.Handler { return h.of.rt.logger.Handler() }
 
 func (h *lazyHandler) resolve() slog.Handler {
-	return h.base.WithAttrs(append(runAttrs(h.run), slog.String(attrWorkerID, h.workerID)))
+	return h.base().WithAttrs(append(runAttrs(h.of.started), slog.String(attrWorkerID, h.of.workerID)))
 }
 
 func (h *lazyHandler) Enabled(ctx context.Context, level slog.Level) bool {
-	return h.base.Enabled(ctx, level)
+	return h.base().Enabled(ctx, level)
 }
 
 func (h *lazyHandler) Handle(ctx context.Context, r slog.Record) error {
@@ -70,8 +67,8 @@ func (h *lazyHandler) Handle(ctx context.Context, r slog.Record) error {
 
 // contextOf gives lines of methods without a context, such as Info, the trace of the attempt.
 func (h *lazyHandler) contextOf(ctx context.Context) context.Context {
-	if h.traced != nil && ctx == context.Background() {
-		return h.traced
+	if h.of.rt.tracer != nil && ctx == context.Background() {
+		return h.of.handling
 	}
 	return ctx
 }
@@ -85,7 +82,7 @@ func (h *lazyHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 func (h *lazyHandler) WithGroup(name string) slog.Handler { return h.wrap(h.resolve().WithGroup(name)) }
 
 func (h *lazyHandler) wrap(base slog.Handler) slog.Handler {
-	if h.traced == nil {
+	if h.of.rt.tracer == nil {
 		return base
 	}
 	return &tracedHandler{base, h}
