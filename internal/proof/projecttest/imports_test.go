@@ -26,6 +26,7 @@ const (
 	lambdaGo   = "github.com/aws/aws-lambda-go"
 	compress   = "github.com/klauspost/compress"
 	xsync      = "golang.org/x/sync"
+	otelAPI    = "go.opentelemetry.io/otel"
 
 	hostOf  = module + "/internal/host$"
 	blindOf = module + "/internal/blind$"
@@ -107,6 +108,14 @@ var importRules = []importRule{
 	{"console/internal/world", []string{"$gostd", runlanePkg, corePkg, lanePkg}},
 	{"mcp/...", []string{
 		"$gostd", runlanePkg, module + "/server$", "github.com/modelcontextprotocol/go-sdk/mcp$", "github.com/google/jsonschema-go/jsonschema$",
+	}},
+	{"sqlitelane/...", []string{
+		"$gostd", runlanePkg, lanePkg, module + "/internal/embedded$", module + "/sqlitelane/internal/", "modernc.org/sqlite", "modernc.org/libc",
+		"golang.org/x/sys/unix$", compress,
+	}},
+	{"otel/...", []string{ // the API alone: the program brings the SDK
+		"$gostd", runlanePkg, corePkg, otelAPI + "$", otelAPI + "/attribute$", otelAPI + "/codes$", otelAPI + "/metric$",
+		otelAPI + "/propagation$", otelAPI + "/semconv/", otelAPI + "/trace$",
 	}},
 	{"cli/internal/samfile", []string{"$gostd"}},
 	{"sealed/...", []string{"$gostd", runlanePkg, compress}},
@@ -264,7 +273,7 @@ func importFaults(packages []goPackage) []string {
 func TestImports_FollowTheTable(t *testing.T) {
 	t.Parallel()
 	packages := goPackages(t)
-	for _, folder := range programModules {
+	for _, folder := range slices.Concat(programModules, libraryModules) {
 		packages = append(packages, packagesOf(t, folder)...)
 	}
 	for _, fault := range importFaults(packages) {

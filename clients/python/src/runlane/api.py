@@ -207,7 +207,7 @@ class ClaimTriggerBody(_ClaimTriggerBodyNeeded, total=False):
     strictPayload: bool
     """refuse another payload (scope payloads)"""
     traceCarrier: dict[str, str]
-    """for example a W3C traceparent"""
+    """for example a W3C traceparent; the request's unless given"""
 
 
 class _CompleteBodyNeeded(TypedDict):
@@ -621,7 +621,7 @@ class TriggerBody(_TriggerBodyNeeded, total=False):
     strictPayload: bool
     """refuse another payload (scope payloads)"""
     traceCarrier: dict[str, str]
-    """for example a W3C traceparent"""
+    """for example a W3C traceparent; the request's unless given"""
 
 
 _WaitingNeeded = TypedDict("_WaitingNeeded", {
