@@ -205,7 +205,8 @@ func (r *request) content(v *values, payload json.RawMessage) (body []byte, kind
 	case r.body == nil:
 		return payload, "application/json", nil
 	}
-	if t, text := r.body.(template); text {
+	t, text := r.body.(template)
+	if _, value := t.only(); text && !value {
 		written, err := t.render(v, nil)
 		return []byte(written), "text/plain; charset=utf-8", err
 	}

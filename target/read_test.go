@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -173,8 +174,17 @@ func TestSchema_IsThatOfTheFile(t *testing.T) {
 		decoded, err := jsonschema.UnmarshalJSON(bytes.NewReader(encoded))
 		return errors.Join(err, compiled.Validate(decoded))
 	}
-	if err := judge(full); err != nil {
-		t.Error(err)
+	example, err := os.ReadFile("../examples/targets/runlane.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{full, string(example)} {
+		_, err := target.Read([]byte(text), &target.Options{
+			Getenv: func(string) string { return "http://127.0.0.1:80/hook" }, ReadFile: found.ReadFile,
+		})
+		if err := errors.Join(err, judge(text)); err != nil {
+			t.Error(err)
+		}
 	}
 	for _, text := range []string{
 		"tasks: {}", "tasks: {t: {}}", "tasks: {t: {http: {url: https://example.com, uri: x}}}", "tasks: {t: {command: {run: []}}}",
