@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/shown"
 )
 
 func runsReceiptsCommand() *command {
@@ -55,7 +56,7 @@ func (s *session) showReceipts(run *runlane.Run, receipts []runlane.Receipt) err
 		if !r.StartedAt.IsZero() {
 			took = r.EndedAt.Sub(r.StartedAt).Round(time.Millisecond).String()
 		}
-		t.add(fmt.Sprint(r.Attempt), r.Request+r.Command, receiptAnswer(r), s.when(r.EndedAt), took)
+		t.add(fmt.Sprint(r.Attempt), r.Request+r.Command, shown.Answer(r), s.when(r.EndedAt), took)
 	}
 	if len(receipts) == 0 {
 		s.note("run %s has no receipts", run.ID)
@@ -65,22 +66,6 @@ func (s *session) showReceipts(run *runlane.Run, receipts []runlane.Receipt) err
 		s.showReceiptTexts(&receipts[i])
 	}
 	return nil
-}
-
-// receiptAnswer is how a target ended, in a few words.
-func receiptAnswer(r *runlane.Receipt) string {
-	switch {
-	case r.Fault != "":
-		return r.Fault
-	case r.Status != 0:
-		return fmt.Sprintf("%d, %d bytes", r.Status, r.BodyBytes)
-	case r.ExitCode != nil:
-		return fmt.Sprintf("exit code %d", *r.ExitCode)
-	case r.Signal != "":
-		return r.Signal
-	default:
-		return "none"
-	}
 }
 
 // showReceiptTexts prints headers, body and outputs, each line behind its attempt.

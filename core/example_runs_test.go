@@ -354,7 +354,11 @@ func ExampleRuns_Receipts() {
 	for _, receipt := range receipts {
 		fmt.Println(receipt.Attempt, receipt.Request, receipt.Status, err)
 	}
-	// Output: 1 POST https://example.com 202 <nil>
+	kept, err := rt.Runs().Kept(context.Background(), result.Run.ID) // with the steps
+	fmt.Println(len(kept.Receipts), len(kept.Steps), err)
+	// Output:
+	// 1 POST https://example.com 202 <nil>
+	// 1 0 <nil>
 }
 
 func ExampleRuns_Steps() {

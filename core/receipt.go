@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strconv"
 	"time"
 
@@ -57,10 +58,24 @@ func isReceipt(r runlane.StepRecord) bool { return r.Kind == runlane.StepKindRec
 // Receipts returns the receipts of a run's attempts in order ([runlane.Attempt.SetReceipt]). Errors as in [Runs.Steps].
 func (r *Runs) Receipts(ctx context.Context, id runlane.RunID) ([]runlane.Receipt, error) {
 	records, err := r.allRecords(ctx, id)
+	return receiptsOf(records), err
+}
+
+// Kept is what is kept with a run beside its history.
+type Kept struct {
+	Steps    []runlane.StepRecord
+	Receipts []runlane.Receipt
+}
+
+// Kept returns what [Runs.Steps] and [Runs.Receipts] return, by one reading.
+func (r *Runs) Kept(ctx context.Context, id runlane.RunID) (*Kept, error) {
+	records, err := r.allRecords(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return receiptsOf(records), nil
+	kept := &Kept{Receipts: receiptsOf(records)}
+	kept.Steps = slices.DeleteFunc(records, isReceipt)
+	return kept, nil
 }
 
 func receiptsOf(records []runlane.StepRecord) (receipts []runlane.Receipt) {

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/runlane/runlane-go"
@@ -44,5 +45,9 @@ func TestReceipts_AreKeptBesideOutcomes(t *testing.T) {
 	steps, err := rt.Runs().Steps(t.Context(), id)
 	if err != nil || len(steps) != 1 || steps[0].Name != "step" {
 		t.Errorf("steps are %+v, %v", steps, err)
+	}
+	kept, err := rt.Runs().Kept(t.Context(), id)
+	if err != nil || !reflect.DeepEqual(kept, &core.Kept{Steps: steps, Receipts: got}) {
+		t.Errorf("together they are %+v, %v", kept, err)
 	}
 }
