@@ -12,8 +12,8 @@ GO ?= go
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 
-# Separate modules, so that only who imports them requires SQLite, or the SDK of MCP; spec is outside the gate. `./...` in the root does not reach them.
-MODULES := sqlitelane mcp spec cmd/runlane examples/webhooks/cmd/demo examples/worker examples/killed examples/invoices/cmd/invoices
+# Separate modules, so that only who imports them requires SQLite, OpenTelemetry or the SDK of MCP; spec is outside the gate. `./...` in the root does not reach them.
+MODULES := sqlitelane mcp otel spec cmd/runlane examples/webhooks/cmd/demo examples/worker examples/killed examples/invoices/cmd/invoices
 
 BUSY ?= 4
 CASES ?=

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 )
 
 // Attempt is one execution of a run's handler. The zero value works: in a unit test pass &runlane.Attempt{}.
@@ -54,6 +55,13 @@ func WithAttempt(ctx context.Context, a *Attempt) context.Context {
 func AttemptFrom(ctx context.Context) *Attempt {
 	a, _ := ctx.Value(attemptKey{}).(*Attempt)
 	return a
+}
+
+// EffectID is a key for effects outside, such as the idempotency key of a payment: equal in every attempt of this run and
+// of its retries. A rerun is new work with a new one. Parts tell apart the effects of one run and follow after a slash,
+// as in EffectID("charge").
+func (a *Attempt) EffectID(parts ...string) string {
+	return strings.Join(append([]string{a.Run.EffectID()}, parts...), "/")
 }
 
 // Logger carries run_id, task, queue and attempt. It is never nil.

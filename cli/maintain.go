@@ -20,9 +20,8 @@ func tickCommand() *command {
 		name:  "tick",
 		short: "Do one round of maintenance",
 		long: "Delivers due and recovered runs, asks again for lost wakeups, fires schedules, reserves slots and " +
-			"flushes the outbox. Deployments tick by themselves; two ticks at once are harmless. A program ticks for " +
-			"the queues that it knows, and for others unless they only travel with default: RUNLANE_LIMITS (--limits) " +
-			"makes those known, 0 for no limit.",
+			"flushes the outbox. Deployments tick by themselves. A program ticks for the queues that it knows: " +
+			"RUNLANE_LIMITS (--limits) makes others known, 0 for no limit.",
 		examples: []string{"tick", "tick --drain --json"},
 		act: func(flags *flag.FlagSet) action {
 			var options core.TickOptions
@@ -79,8 +78,8 @@ func workerCommand() *command {
 		short: "Execute runs until interrupted",
 		long: "This needs a program with handlers: embed these commands in yours with cli.Main. Or give --file a file " +
 			"of HTTP requests and commands, which are tasks then, with their schedules: docs/targets.md. After an " +
-			"interrupt, attempts in progress get the grace to finish; the rest are handed back at no cost to their " +
-			"runs. It reports what is left. An interrupted drain exits with 130.",
+			"interrupt, attempts get the grace to finish; the rest are handed back at no cost to their runs, and " +
+			"reported. An interrupted drain exits with 130.",
 		examples: []string{"worker --concurrency 20", "worker --drain", "worker --file runlane.yaml"},
 		act: func(flags *flag.FlagSet) action {
 			var options core.WorkOptions
@@ -97,7 +96,7 @@ func workerCommand() *command {
 				flags,
 				&options.Lease,
 				"lease",
-				"DURATION after which others take over what a worker that died had; 1m unless given, at least 5s",
+				"DURATION after which others take over a dead worker's runs; 1m unless given, at least 5s",
 			)
 			file := flags.String("file", "", "FILE of tasks that are HTTP requests and commands, like runlane.yaml")
 			flags.BoolVar(&options.NoTick, "no-tick", false, "leave maintenance to another process")

@@ -307,7 +307,7 @@ func (x *execution) main(ctx context.Context) {
 }
 
 func (x *execution) newAttempt() *runlane.Attempt {
-	x.logs = lazyHandler{base: x.rt.logger.Handler(), run: x.started, workerID: x.workerID}
+	x.logs.of = x
 	given := *x.started // the handler may change its copy
 	given.Payload, given.Failure = bytes.Clone(given.Payload), given.Failure.Clone()
 	given.TraceCarrier, given.Meta = maps.Clone(given.TraceCarrier), maps.Clone(given.Meta)

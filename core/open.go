@@ -45,7 +45,8 @@ type Runtime struct {
 	hooks        *watchers
 	watched      bool // hooks or metrics need the records of every commit
 	metrics      gauges
-	maxAbandoned int // -1: no limit
+	tracer       Tracer // nil: none
+	maxAbandoned int    // -1: no limit
 	keep         keeping
 	coded        bool // there is a codec
 	codec        *codedStorage
@@ -148,6 +149,7 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 		coded:        options.Codec != nil,
 		middleware:   slices.Clone(options.Middleware),
 		tokenKeys:    slices.Clone(options.TokenKeys),
+		tracer:       options.Tracer,
 		world:        options.World.withDefaults(),
 		realTime:     options.World == nil || options.World.Now == nil,
 		forceClose:   make(chan struct{}),

@@ -47,7 +47,10 @@ func (x *execution) Remember(
 	if call.Kind == runlane.StepKindStep {
 		record.StartedAt = x.rt.now()
 	}
-	if record.Result, err = x.runStep(ctx, work); err != nil {
+	inside, t := x.traceStep(ctx, call)
+	record.Result, err = x.runStep(inside, work)
+	t.done(WorkEnd{Err: err})
+	if err != nil {
 		return nil, err
 	}
 	kept, err := x.keepStep(ctx, record)

@@ -214,7 +214,7 @@ func (w *Webhooks) Begin(ctx context.Context, rt *core.Runtime) error {
 			return &runlane.Error{
 				Code:    runlane.ErrCapabilityUnsupported,
 				Message: "webhooks need the order of commits, which the lane does not keep",
-				Hint:    "use a lane in a file or in memory, or trigger a task of yours at the end of your handlers",
+				Hint:    "on AWS, set EventBus of the template (docs/events.md); else use a lane in a file or in memory",
 				Cause:   err,
 			}
 		}

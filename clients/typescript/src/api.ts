@@ -177,7 +177,7 @@ export interface ClaimTriggerBody {
   task: string;
   /** the token of the claim */
   token: string;
-  /** for example a W3C traceparent */
+  /** for example a W3C traceparent; the request's unless given */
   traceCarrier?: Record<string, string>;
 }
 
@@ -449,6 +449,7 @@ export interface Source {
   fireTime?: string;
   flowId?: string;
   node?: string;
+  originId?: string;
   round?: number;
   runId?: string;
   scheduleId?: string;
@@ -521,7 +522,7 @@ export interface TriggerBody {
   strictPayload?: boolean;
   /** the task */
   task: string;
-  /** for example a W3C traceparent */
+  /** for example a W3C traceparent; the request's unless given */
   traceCarrier?: Record<string, string>;
 }
 

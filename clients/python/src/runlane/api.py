@@ -207,7 +207,7 @@ class ClaimTriggerBody(_ClaimTriggerBodyNeeded, total=False):
     strictPayload: bool
     """refuse another payload (scope payloads)"""
     traceCarrier: dict[str, str]
-    """for example a W3C traceparent"""
+    """for example a W3C traceparent; the request's unless given"""
 
 
 class _CompleteBodyNeeded(TypedDict):
@@ -539,6 +539,7 @@ class Source(_SourceNeeded, total=False):
     fireTime: str
     flowId: str
     node: str
+    originId: str
     round: int
     runId: str
     scheduleId: str
@@ -620,7 +621,7 @@ class TriggerBody(_TriggerBodyNeeded, total=False):
     strictPayload: bool
     """refuse another payload (scope payloads)"""
     traceCarrier: dict[str, str]
-    """for example a W3C traceparent"""
+    """for example a W3C traceparent; the request's unless given"""
 
 
 _WaitingNeeded = TypedDict("_WaitingNeeded", {
