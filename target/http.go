@@ -236,7 +236,7 @@ func (r *request) made(ctx context.Context, a *runlane.Attempt, payload json.Raw
 		return nil, failed("the request cannot be made", nil)
 	}
 	made.Header.Set("User-Agent", "runlane")
-	made.Header.Set("Idempotency-Key", string(a.Run.ID))
+	made.Header.Set("Idempotency-Key", a.EffectID()) // the same in all attempts and retries
 	if kind != "" {
 		made.Header.Set("Content-Type", kind)
 	}

@@ -19,11 +19,16 @@ import (
 // execute executes one attempt of the file's task t.
 func execute(t *testing.T, task, payload string) (*runlanetest.Attempt, error) {
 	t.Helper()
+	return executeOf(t, task, payload, runlane.Run{})
+}
+
+func executeOf(t *testing.T, task, payload string, run runlane.Run) (*runlanetest.Attempt, error) {
+	t.Helper()
 	read, err := target.Read([]byte("secrets: {key: {env: KEY}}\ntasks:\n  t:\n"+task), found)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := runlanetest.NewAttempt(t, nil)
+	a := runlanetest.NewAttempt(t, &runlanetest.AttemptOptions{Run: run})
 	h := read.Handlers[0]
 	return a, a.Execute(t.Context(), h, runlane.NewRawCall(h.Task, json.RawMessage(payload)))
 }
@@ -60,6 +65,13 @@ func TestRequest_IsFilledIn(t *testing.T) {
 		if got := <-came; got != want {
 			t.Errorf("%s:\n%s\n%s", task, got, want)
 		}
+	}
+	// An operator's retry is another run, and the same effect.
+	retry := runlane.Run{ID: "second", Source: runlane.Source{OriginID: "first"}}
+	if _, err := executeOf(t, fmt.Sprintf(form, "/${run.effect}", ""), "{}", retry); err != nil {
+		t.Error(err)
+	} else if got := <-came; got != "POST /first   application/json first {}<nil>" {
+		t.Errorf("a retry sends %s", got)
 	}
 	for payload, says := range map[string]string{
 		`{"name":".."}`: "makes no url", `{}`: `has no field "name"`, `{"name":"x","n":"a\u000ab"}`: "control character", `[]`: "no field",
