@@ -145,7 +145,7 @@ func (b *builder) requestURL(r *request, e *httpEntry) (secure bool) {
 			sample += p.text
 			continue
 		}
-		if i == 1 && !strings.Contains(strings.TrimPrefix(strings.TrimPrefix(sample, "https://"), "http://"), "/") {
+		if _, host, _ := strings.Cut(sample, "://"); i == 1 && !strings.ContainsAny(host, "/?") {
 			b.fault(urlHint, "the url has a placeholder in its host")
 			return false
 		}

@@ -24,7 +24,7 @@ func execute(t *testing.T, task, payload string) (*runlanetest.Attempt, error) {
 
 func executeOf(t *testing.T, task, payload string, run runlane.Run) (*runlanetest.Attempt, error) {
 	t.Helper()
-	read, err := target.Read([]byte("secrets: {key: {env: KEY}}\ntasks:\n  t:\n"+task), found)
+	read, err := target.Read([]byte("secrets: {key: {env: KEY}, long: {env: LONG}}\ntasks:\n  t:\n"+task), found)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestRequest_StatusesDecide(t *testing.T) {
 		w.Header().Set("X-Request-Id", "r-"+secret)
 		w.Header().Set("Set-Cookie", "hidden")
 		w.WriteHeader(status)
-		_, _ = w.Write([]byte("it is " + secret + strings.Repeat(".", 100_000)))
+		_, _ = w.Write([]byte("it is " + secret + "-long" + strings.Repeat(".", 100_000)))
 	})
 	for path, want := range map[string]string{
 		"200": "", "204": "", "302": "permanent", "404": "permanent", "401": "permanent", "408": "after 7s", "425": "after 7s",
