@@ -119,7 +119,7 @@ func (c *command) do(ctx context.Context, a *runlane.Attempt, payload json.RawMe
 	if err != nil {
 		return err
 	}
-	limit := maxTail + c.hidden.longest // so that no part of a secret is left at the cut
+	limit := maxTail + c.hidden.longest() // so that no part of a secret is left at the cut
 	stdout, stderr := &tail{limit: limit}, &tail{limit: limit}
 	made.Stdout, made.Stderr = stdout, stderr
 	made.WaitDelay = commandGrace

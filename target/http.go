@@ -145,7 +145,7 @@ func (b *builder) requestURL(r *request, e *httpEntry) (secure bool) {
 			sample += p.text
 			continue
 		}
-		if i == 1 && !strings.Contains(strings.TrimPrefix(strings.TrimPrefix(sample, "https://"), "http://"), "/") {
+		if _, host, _ := strings.Cut(sample, "://"); i == 1 && !strings.ContainsAny(host, "/?") {
 			b.fault(urlHint, "the url has a placeholder in its host")
 			return false
 		}
@@ -236,7 +236,7 @@ func (r *request) made(ctx context.Context, a *runlane.Attempt, payload json.Raw
 		return nil, failed("the request cannot be made", nil)
 	}
 	made.Header.Set("User-Agent", "runlane")
-	made.Header.Set("Idempotency-Key", string(a.Run.ID))
+	made.Header.Set("Idempotency-Key", a.EffectID()) // the same in all attempts and retries
 	if kind != "" {
 		made.Header.Set("Content-Type", kind)
 	}

@@ -19,11 +19,16 @@ import (
 // execute executes one attempt of the file's task t.
 func execute(t *testing.T, task, payload string) (*runlanetest.Attempt, error) {
 	t.Helper()
-	read, err := target.Read([]byte("secrets: {key: {env: KEY}}\ntasks:\n  t:\n"+task), found)
+	return executeOf(t, task, payload, runlane.Run{})
+}
+
+func executeOf(t *testing.T, task, payload string, run runlane.Run) (*runlanetest.Attempt, error) {
+	t.Helper()
+	read, err := target.Read([]byte("secrets: {key: {env: KEY}, long: {env: LONG}}\ntasks:\n  t:\n"+task), found)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := runlanetest.NewAttempt(t, nil)
+	a := runlanetest.NewAttempt(t, &runlanetest.AttemptOptions{Run: run})
 	h := read.Handlers[0]
 	return a, a.Execute(t.Context(), h, runlane.NewRawCall(h.Task, json.RawMessage(payload)))
 }
@@ -61,6 +66,13 @@ func TestRequest_IsFilledIn(t *testing.T) {
 			t.Errorf("%s:\n%s\n%s", task, got, want)
 		}
 	}
+	// An operator's retry is another run, and the same effect.
+	retry := runlane.Run{ID: "second", Source: runlane.Source{OriginID: "first"}}
+	if _, err := executeOf(t, fmt.Sprintf(form, "/${run.effect}", ""), "{}", retry); err != nil {
+		t.Error(err)
+	} else if got := <-came; got != "POST /first   application/json first {}<nil>" {
+		t.Errorf("a retry sends %s", got)
+	}
 	for payload, says := range map[string]string{
 		`{"name":".."}`: "makes no url", `{}`: `has no field "name"`, `{"name":"x","n":"a\u000ab"}`: "control character", `[]`: "no field",
 	} {
@@ -85,7 +97,7 @@ func TestRequest_StatusesDecide(t *testing.T) {
 		w.Header().Set("X-Request-Id", "r-"+secret)
 		w.Header().Set("Set-Cookie", "hidden")
 		w.WriteHeader(status)
-		_, _ = w.Write([]byte("it is " + secret + strings.Repeat(".", 100_000)))
+		_, _ = w.Write([]byte("it is " + secret + "-long" + strings.Repeat(".", 100_000)))
 	})
 	for path, want := range map[string]string{
 		"200": "", "204": "", "302": "permanent", "404": "permanent", "401": "permanent", "408": "after 7s", "425": "after 7s",

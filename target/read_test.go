@@ -24,7 +24,7 @@ import (
 const secret = "s3cr3t-v4lue"
 
 var found = &target.Options{
-	Getenv: func(name string) string { return map[string]string{"KEY": secret}[name] },
+	Getenv: func(name string) string { return map[string]string{"KEY": secret, "LONG": secret + "-long"}[name] },
 	ReadFile: func(name string) ([]byte, error) {
 		if name != "/key" {
 			return nil, fs.ErrNotExist
@@ -116,6 +116,7 @@ func TestRead_NamesFaults(t *testing.T) {
 		within(call, "https://u:p@example.com"):                     "a user",
 		within(call, "https://example.com/../x"):                    "..",
 		within(call, "'https://${payload.host}/x'"):                 "placeholder in its host",
+		within(call, "'HTTPS://${payload.host}/x'"):                 "placeholder in its host",
 		within(call, "'https://example.com.${payload.host}'"):       "placeholder in its host",
 		within(call, "'https://example.com/${secret.none}'"):        "does not have",
 		within(call, "'https://example.com/${env.HOME}'"):           "unknown placeholder",

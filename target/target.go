@@ -169,18 +169,30 @@ func (b *builder) readSecrets(entries map[string]secretEntry, options *Options) 
 }
 
 // hidden are texts that receipts must not repeat.
-type hidden struct {
-	pairs   []string
-	longest int
-}
+type hidden struct{ texts []string }
 
 // minHidden is the shortest secret that is looked for: shorter ones are in ordinary texts, too.
 const minHidden = 4
 
 func (h *hidden) add(secret string) {
-	if len(secret) >= minHidden {
-		h.pairs, h.longest = append(h.pairs, secret, "***"), max(h.longest, len(secret))
+	if len(secret) < minHidden {
+		return
 	}
+	h.texts = append(h.texts, secret)
+	slices.SortFunc(h.texts, func(a, b string) int { return len(b) - len(a) }) // one may be the beginning of another
 }
 
-func (h *hidden) replaced(text string) string { return strings.NewReplacer(h.pairs...).Replace(text) }
+func (h *hidden) longest() int {
+	if len(h.texts) == 0 {
+		return 0
+	}
+	return len(h.texts[0])
+}
+
+func (h *hidden) replaced(text string) string {
+	pairs := make([]string, 0, 2*len(h.texts))
+	for _, secret := range h.texts {
+		pairs = append(pairs, secret, "***")
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}

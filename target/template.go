@@ -37,7 +37,7 @@ func valuesOf(a *runlane.Attempt, payload []byte) (*values, error) {
 	if a != nil {
 		v.run = map[string]string{
 			"id": string(a.Run.ID), "task": string(a.Run.TaskID), "attempt": strconv.Itoa(a.Number),
-			"environment": a.Run.Environment.Name(),
+			"environment": a.Run.Environment.Name(), "effect": a.EffectID(),
 		}
 	}
 	decoder := json.NewDecoder(bytes.NewReader(payload))
@@ -49,7 +49,7 @@ func valuesOf(a *runlane.Attempt, payload []byte) (*values, error) {
 }
 
 // runFields are the fields of ${run.…}.
-var runFields = map[string]bool{"id": true, "task": true, "attempt": true, "environment": true}
+var runFields = map[string]bool{"id": true, "task": true, "attempt": true, "environment": true, "effect": true}
 
 // template parses a text. Faults are noted.
 func (b *builder) template(what, text string) (t template) {
@@ -79,7 +79,7 @@ func (b *builder) template(what, text string) (t template) {
 		case names[0] == "payload" && validPath(names[1:]), names[0] == "run" && len(names) == 2 && runFields[names[1]]:
 			t, literal = append(t, part{text: literal}, part{of: names[0], path: names[1:]}), ""
 		default:
-			b.fault("use payload.field, secret.NAME, run.id, run.task, run.attempt or run.environment",
+			b.fault("use payload.field, secret.NAME, run.id, run.task, run.attempt, run.effect or run.environment",
 				"%s has the unknown placeholder ${%s}", what, name)
 		}
 		text = rest

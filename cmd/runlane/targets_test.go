@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go/cli"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/internal/proof/scenarios/patience"
 )
 
@@ -93,6 +94,15 @@ func TestWorker_TasksOfAFile_OnAFile(t *testing.T) {
 	if _, news := p.run(t, cli.ExitUsage, "worker", "--file", "none.yaml"); !strings.Contains(news, "docs/targets.md") {
 		t.Errorf("without the file: %s", news)
 	}
+}
+
+// The same on AWS: the worker receives from SQS, and receipts are in the table.
+func TestWorker_TasksOfAFile_OnAWS(t *testing.T) {
+	t.Parallel()
+	table, queue := awstest.Table(t, awstest.LocalStackDynamoDB(t)), awstest.Queue(t, awstest.SQS(t), false)
+	deliver(t, &program{environment: []string{
+		"RUNLANE_TABLE=" + table, "RUNLANE_QUEUES=default=" + queue.URL, "RUNLANE_ENV=test",
+	}})
 }
 
 // until waits for a condition.
