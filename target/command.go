@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -103,7 +104,7 @@ func (c *command) made(ctx context.Context, a *runlane.Attempt, payload json.Raw
 		}
 		made.Env = append(made.Env, name+"="+value)
 	}
-	for _, text := range append(args, made.Env...) {
+	for _, text := range slices.Concat(args, made.Env) {
 		if strings.ContainsRune(text, 0) {
 			return nil, failed("an argument or variable has a zero byte", nil)
 		}

@@ -264,6 +264,7 @@ func (r *request) do(ctx context.Context, a *runlane.Attempt, payload json.RawMe
 	}
 	response, err := r.client.Do(made)
 	if err == nil {
+		defer func() { _ = response.Body.Close() }()
 		r.read(response, &receipt)
 	}
 	receipt.EndedAt = time.Now()
@@ -280,7 +281,6 @@ func (r *request) do(ctx context.Context, a *runlane.Attempt, payload json.RawMe
 
 // read takes what the receipt keeps of a response.
 func (r *request) read(response *http.Response, receipt *runlane.Receipt) {
-	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	receipt.Status, receipt.BodyBytes = response.StatusCode, int64(len(text))
 	receipt.Cut = err != nil || len(text) == maxResponse
