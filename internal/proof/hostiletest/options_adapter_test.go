@@ -55,6 +55,7 @@ func adapterRules() map[string]rule {
 	return map[string]rule{
 		"lane.StartOptions.Environment":  legal("core checks it before"),
 		"lane.StartOptions.Logger":       legal("any logger"),
+		"lane.Options.Bodies":            refuses(pairing("no store", lane.Options{Bodies: &lane.Bodies{Above: lane.MinBodiesAbove}})),
 		"lane.Options.Environment":       refuses(pairing("a colon", lane.Options{Environment: colon})),
 		"lane.Options.Name":              legal("for diagnostics alone"),
 		"lane.Options.NoOperatorReads":   legal("both are meant"),

@@ -29,6 +29,7 @@ const (
 
 	hostOf  = module + "/internal/host$"
 	blindOf = module + "/internal/blind$"
+	apartOf = module + "/internal/apart$"
 
 	reducerFolder = "core/internal/reducer"
 
@@ -45,7 +46,7 @@ var importRules = []importRule{
 	{"lane/...", []string{"$gostd", runlanePkg}},
 	{reducerFolder, []string{runlanePkg, "fmt$", "reflect$", "slices$", "strings$", "time$"}},
 	{"core", []string{
-		"$gostd", runlanePkg, lanePkg, module + "/core/internal/", blindOf, hostOf, "github.com/oklog/ulid/v2$", xsync,
+		"$gostd", runlanePkg, lanePkg, module + "/core/internal/", blindOf, apartOf, hostOf, "github.com/oklog/ulid/v2$", xsync,
 	}},
 	{"core/internal/move", []string{
 		"$gostd", runlanePkg, lanePkg, failPkg, module + "/core/internal/flow$", module + "/" + reducerFolder + "$",
@@ -91,7 +92,7 @@ var importRules = []importRule{
 		"$gostd", runlanePkg, corePkg, lanePkg, module + "/internal/causes$", module + "/internal/shown$",
 	}},
 	{"server/...", []string{
-		"$gostd", runlanePkg, corePkg, lanePkg, blindOf, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$", compress,
+		"$gostd", runlanePkg, corePkg, lanePkg, blindOf, apartOf, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$", compress,
 		"github.com/santhosh-tekuri/jsonschema",
 	}},
 	{"console", []string{
