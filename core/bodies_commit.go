@@ -63,9 +63,9 @@ func (k *kept) replace(i int, body runlane.EventBody, stored []byte, about *runl
 	}
 }
 
-// commit puts the whole bodies into the storage's commit, which is the caller's copy.
+// commit puts the whole bodies into the storage's commit, which is the caller's copy. A nil k has none.
 func (k *kept) commit(commit *lane.Commit) {
-	if commit == nil {
+	if k == nil || commit == nil {
 		return
 	}
 	run := k.whole.Projected
@@ -92,12 +92,12 @@ func (s *bodyStorage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand
 	if err != nil {
 		return nil, err
 	}
-	if k == nil {
-		return s.Storage.AppendRunEvents(ctx, c)
+	if k != nil {
+		given := *c
+		given.Transition = k.stored
+		c = &given
 	}
-	given := *c
-	given.Transition = k.stored
-	commit, err := s.Storage.AppendRunEvents(ctx, &given)
+	commit, err := s.Storage.AppendRunEvents(ctx, c)
 	k.commit(commit)
 	return commit, err
 }
@@ -108,12 +108,12 @@ func (s *bodyStorage) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCom
 	if err != nil {
 		return nil, err
 	}
-	if k == nil {
-		return s.Storage.ReserveRunDispatch(ctx, c)
+	if k != nil {
+		given := *c
+		given.Transition = k.stored
+		c = &given
 	}
-	given := *c
-	given.Transition = k.stored
-	return k.acquired(s.Storage.ReserveRunDispatch(ctx, &given))
+	return k.acquired(s.Storage.ReserveRunDispatch(ctx, c))
 }
 
 // ClaimRunLease implements lane.Storage.
@@ -122,12 +122,12 @@ func (s *bodyStorage) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (
 	if err != nil {
 		return nil, err
 	}
-	if k == nil {
-		return s.Storage.ClaimRunLease(ctx, c)
+	if k != nil {
+		given := *c
+		given.Transition = k.stored
+		c = &given
 	}
-	given := *c
-	given.Transition = k.stored
-	return k.acquired(s.Storage.ClaimRunLease(ctx, &given))
+	return k.acquired(s.Storage.ClaimRunLease(ctx, c))
 }
 
 func (k *kept) acquired(got *lane.Acquisition, err error) (*lane.Acquisition, error) {
@@ -143,10 +143,10 @@ func (s *bodyStorage) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatCo
 	if err != nil {
 		return nil, err
 	}
-	if k == nil {
-		return s.Storage.HeartbeatRunLease(ctx, c)
+	if k != nil {
+		c = &lane.HeartbeatCommand{Transition: k.stored}
 	}
-	commit, err := s.Storage.HeartbeatRunLease(ctx, &lane.HeartbeatCommand{Transition: k.stored})
+	commit, err := s.Storage.HeartbeatRunLease(ctx, c)
 	k.commit(commit)
 	return commit, err
 }
@@ -157,12 +157,13 @@ func (s *bodyStorage) NotifyEnd(ctx context.Context, c *lane.NotifyCommand) (*la
 	if err != nil {
 		return nil, err
 	}
-	command := *c
-	command.Resume = given
-	commit, err := s.Storage.NotifyEnd(ctx, &command)
 	if k != nil {
-		k.commit(commit)
+		command := *c
+		command.Resume = given
+		c = &command
 	}
+	commit, err := s.Storage.NotifyEnd(ctx, c)
+	k.commit(commit)
 	return commit, err
 }
 

@@ -10,14 +10,14 @@ import (
 	"github.com/runlane/runlane-go/memlane"
 )
 
-// A runtime does the same on a lane that keeps every body apart: every scenario of the suite, the bodies encrypted first.
+// A runtime does the same on a lane that keeps every body apart: every scenario of the suite.
 func TestRuntime_MemlaneWithBodiesApart(t *testing.T) {
 	t.Parallel()
 	scenarios.Run(t, scenarios.Harness{
 		NewLane: func(t testing.TB) *lane.Lane {
 			t.Helper()
 			l := memlane.New()
-			l.Storage = core.NewCodedStorage(core.NewBodyStorage(l.Storage, l.Bodies.Store), newCodec(t, nil, "k"))
+			l.Bodies.Above = 0
 			return l
 		},
 		Virtual: true,

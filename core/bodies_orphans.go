@@ -13,6 +13,8 @@ const orphanAge = 24 * time.Hour
 
 // OrphanOptions of [Runs.OrphanedBodies]. nil means none.
 type OrphanOptions struct {
+	// Limit is about how many bodies to look at. 0 means all.
+	Limit int
 	// Remove removes the orphans.
 	Remove bool
 }
@@ -26,13 +28,17 @@ type OrphanedBodies struct {
 }
 
 // OrphanedBodies looks for bodies without a run, and can remove them: of commits that were refused or never made, and
-// of a pruning that was interrupted. Bodies of the last day do not count. It reads the whole list of bodies. A lane
+// of a pruning that was interrupted. Bodies of the last day do not count. It reads the list of bodies. A negative limit is
+// runlane.ErrValidationFailed. A lane
 // without a store of bodies is runlane.ErrCapabilityUnsupported.
 func (r *Runs) OrphanedBodies(ctx context.Context, options *OrphanOptions) (*OrphanedBodies, error) {
 	if err := r.rt.gate.enterLate(); err != nil {
 		return nil, err
 	}
 	defer r.rt.gate.leave()
+	if options != nil && options.Limit < 0 {
+		return nil, invalidInput("use 0 for all", "OrphanOptions.Limit is %d", options.Limit)
+	}
 	if r.rt.lane.Bodies == nil {
 		return nil, unsupported("the lane keeps no bodies apart from its storage")
 	}
@@ -60,7 +66,7 @@ func (r *Runs) OrphanedBodies(ctx context.Context, options *OrphanOptions) (*Orp
 			}
 			found.Removed += len(keys)
 		}
-		if len(page) < listedBodies {
+		if len(page) < listedBodies || options != nil && options.Limit > 0 && found.Seen >= options.Limit {
 			return found, nil
 		}
 		after = page[len(page)-1].Key

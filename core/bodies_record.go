@@ -61,9 +61,7 @@ func (s *bodyStorage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*l
 	command := *c
 	command.Signal.Body, command.Resume = stored, resume
 	commit, err := s.Storage.SendSignal(ctx, &command)
-	if k != nil {
-		k.commit(commit)
-	}
+	k.commit(commit)
 	return commit, err
 }
 

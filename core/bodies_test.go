@@ -24,11 +24,17 @@ type brokenBodies struct {
 
 	fault  error // of each call
 	change func([]byte) []byte
-	puts   int
+	stays  bool // bodies are not removed
+}
+
+func (s *brokenBodies) Delete(ctx context.Context, keys ...string) error {
+	if s.stays {
+		return errors.New("no network")
+	}
+	return s.BodyStore.Delete(ctx, keys...)
 }
 
 func (s *brokenBodies) Put(ctx context.Context, key string, body []byte) error {
-	s.puts++
 	if s.fault != nil {
 		return s.fault
 	}
@@ -201,6 +207,52 @@ func TestBodies_StoreThatFails_CommitsNothing(t *testing.T) {
 	w.bodies.fault = errors.New("no network")
 	if result, err := w.deliver(id); !errors.Is(err, runlane.ErrStorageUnavailable) {
 		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+// dyingStorage makes no commits. It tells of the moment before each write.
+type dyingStorage struct {
+	lane.Storage
+
+	before func(method string)
+}
+
+func (s *dyingStorage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
+	s.before("append")
+	return nil, &runlane.Error{Code: runlane.ErrStorageUnavailable, Message: "the process dies here"}
+}
+
+func (s *dyingStorage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.PruneProgress, error) {
+	s.before("prune")
+	return s.Storage.PruneRuns(ctx, c)
+}
+
+// A death between the two writes leaves a body without a run, and never a run without its body.
+func TestBodies_DeathInBetween_LeavesOrphans(t *testing.T) {
+	t.Parallel()
+	w := newLargeWorld(t, core.Options{})
+	w.finish(largeText)
+	dies := &dyingStorage{Storage: w.storage}
+	l, err := lane.New(dies, scenarios.NewScriptedTransport(), &lane.Options{Bodies: &lane.Bodies{Store: w.bodies, Above: 1 << 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt := openQuiet(t, l, core.Options{World: &core.World{Now: func() time.Time { return time.Now().Add(48 * time.Hour) }}})
+	met := map[string]int{}
+	dies.before = func(method string) { met[method] = len(w.listed()) }
+	_, err = rt.Trigger(t.Context(), largeTask.With("another"+largeText), &runlane.TriggerOptions{RunID: "run_never"})
+	if !errors.Is(err, runlane.ErrStorageUnavailable) {
+		t.Fatal(err)
+	}
+	w.bodies.stays = true // a death before they are removed
+	if pruned, err := rt.Runs().Prune(t.Context(), &core.PruneOptions{OlderThan: time.Hour}); err != nil || pruned.Changed != 1 {
+		t.Fatalf("%+v, %v", pruned, err)
+	}
+	if met["append"] != 2 || met["prune"] != 2 {
+		t.Errorf("bodies at the writes of the storage: %v", met)
+	}
+	if found, err := rt.Runs().OrphanedBodies(t.Context(), nil); err != nil || found.Orphans != 2 {
+		t.Errorf("%+v, %v", found, err)
 	}
 }
 

@@ -188,6 +188,38 @@ func (s *codedStorage) open(ctx context.Context, run *runlane.Run) (err error) {
 	return err
 }
 
+// fill reads the bodies of a run that was read without those kept apart.
+func (s *codedStorage) fill(ctx context.Context, run *runlane.Run) error {
+	below, ok := s.Storage.(*bodyStorage)
+	if !ok || run.Sealed == nil {
+		return nil
+	}
+	payload, output := run.Sealed.PayloadApart, run.Sealed.OutputApart
+	read := runlane.Run{Environment: run.Environment, ID: run.ID, TaskID: run.TaskID}
+	if payload.Bytes > 0 {
+		read.Payload = lane.Reference{At: run.CreatedAt.UnixMilli(), BodyApart: payload}.Stored()
+	}
+	if output.Bytes > 0 {
+		read.Output = lane.Reference{At: run.CreatedAt.UnixMilli(), BodyApart: output}.Stored()
+	}
+	_, err := below.whole(ctx, &read, nil)
+	if err == nil {
+		err = s.open(ctx, &read)
+	}
+	if err != nil || read.Sealed == nil {
+		return err
+	}
+	if payload.Bytes > 0 {
+		run.Payload = read.Payload
+		run.Sealed.PayloadKey, run.Sealed.PayloadFault = read.Sealed.PayloadKey, read.Sealed.PayloadFault
+	}
+	if output.Bytes > 0 {
+		run.Output = read.Output
+		run.Sealed.OutputKey, run.Sealed.OutputFault = read.Sealed.OutputKey, read.Sealed.OutputFault
+	}
+	return nil
+}
+
 // apartOr describes a body that a process without the store of bodies has read.
 func apartOr(stored []byte, about runlane.BodyApart) runlane.BodyApart {
 	if r, ok := lane.ParseReference(stored); ok {

@@ -185,3 +185,44 @@ func (s *bodyStore) Delete(ctx context.Context, keys ...string) error {
 	}
 	return nil
 }
+
+// copyBodies puts the bodies beside one file that are missing beside another there: as further names of the same files,
+// which no one modifies, or as copies on another disk.
+func copyBodies(ctx context.Context, from, to string) error {
+	source, target := newBodyStore(from, false), newBodyStore(to, false)
+	for after := ""; ; {
+		page, err := source.List(ctx, "", after, copiedBodies)
+		if err != nil {
+			return refused(err, "the bodies in %s cannot be read", source.folder)
+		}
+		for _, body := range page {
+			after = body.Key
+			if err := source.copyTo(target, body.Key); err != nil && !errors.Is(err, fs.ErrNotExist) { // pruned meanwhile
+				return refused(err, "a body cannot be written in %s", target.folder)
+			}
+		}
+		if len(page) < copiedBodies {
+			return nil
+		}
+	}
+}
+
+const copiedBodies = 1000
+
+func (s *bodyStore) copyTo(target *bodyStore, key string) error {
+	path := target.path(key)
+	if _, err := os.Stat(path); err == nil {
+		return nil // content and key belong together
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	if os.Link(s.path(key), path) == nil {
+		return syncFolder(filepath.Dir(path))
+	}
+	body, err := os.ReadFile(s.path(key))
+	if err != nil {
+		return err
+	}
+	return target.put(path, body)
+}

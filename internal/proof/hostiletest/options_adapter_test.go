@@ -77,6 +77,7 @@ func adapterRules() map[string]rule {
 			sending("a part of a second", sqstransport.Options{Visibility: 90*time.Second + time.Millisecond}),
 		),
 
+		"awslane.Options.Bodies":      legal("S3 refuses a name that is none, at the first large body; doctor tells it before"),
 		"awslane.Options.Environment": refuses(composing("a colon", func(o *awslane.Options) { o.Environment = colon })),
 		"awslane.Options.Fair":        legal("both are meant"),
 		"awslane.Options.Throttled":   legal("nil counts nothing"),

@@ -51,7 +51,7 @@ var importRules = []importRule{
 	{"core/internal/move", []string{
 		"$gostd", runlanePkg, lanePkg, failPkg, module + "/core/internal/flow$", module + "/" + reducerFolder + "$",
 	}},
-	{"core/internal/...", []string{"$gostd", runlanePkg, lanePkg, failPkg, originPkg, blindOf, xsync}},
+	{"core/internal/...", []string{"$gostd", runlanePkg, lanePkg, failPkg, originPkg, blindOf, apartOf, xsync}},
 	{"internal/embedded", []string{"$gostd", runlanePkg, lanePkg}},
 	{"memlane/...", []string{"$gostd", runlanePkg, lanePkg, module + "/internal/embedded$"}},
 	{"dynamostore", []string{
@@ -66,7 +66,7 @@ var importRules = []importRule{
 	}},
 	{"sqstransport/...", []string{"$gostd", runlanePkg, lanePkg, awsSDK, smithy, xsync}},
 	{"awslane/...", []string{
-		"$gostd", runlanePkg, lanePkg, module + "/awslane$", module + "/dynamostore$", module + "/sqstransport$",
+		"$gostd", runlanePkg, lanePkg, module + "/awslane$", module + "/awslane/s3bodies$", module + "/dynamostore$", module + "/sqstransport$",
 		module + "/internal/awsclient$", hostOf, awsSDK, smithy, xsync,
 	}},
 	{"internal/awsclient/...", []string{"$gostd", awsSDK}},
@@ -84,19 +84,19 @@ var importRules = []importRule{
 	}},
 	{"functionurl/...", []string{module + "/functionurl$", module + "/examples/webhooks"}},
 	{"cli", []string{
-		"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/causes$", module + "/internal/doctor$", module + "/internal/shown$",
+		"$gostd", runlanePkg, lanePkg, corePkg, apartOf, module + "/internal/causes$", module + "/internal/doctor$", module + "/internal/shown$",
 		module + "/internal/taskbook$", module + "/server$", module + "/console$", module + "/cli/internal/samfile$", hostOf,
 		"github.com/aymanbagabas/go-udiff",
 	}},
 	{"internal/doctor/...", []string{
-		"$gostd", runlanePkg, corePkg, lanePkg, module + "/internal/causes$", module + "/internal/shown$",
+		"$gostd", runlanePkg, corePkg, lanePkg, apartOf, module + "/internal/causes$", module + "/internal/shown$",
 	}},
 	{"server/...", []string{
 		"$gostd", runlanePkg, corePkg, lanePkg, blindOf, apartOf, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$", compress,
 		"github.com/santhosh-tekuri/jsonschema",
 	}},
 	{"console", []string{
-		"$gostd", runlanePkg, corePkg, lanePkg, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$",
+		"$gostd", runlanePkg, corePkg, lanePkg, apartOf, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$",
 		module + "/server$",
 		"maragu.dev/gomponents",
 	}},
