@@ -41,6 +41,9 @@ type Options struct {
 	Bodies string
 	// Environment of runtimes on this lane that set none. "" means runlane.DefaultEnvironment.
 	Environment runlane.Environment
+	// EventQueues are the URLs of the queues of events that a bus refused: of those to be sent again, and of those given
+	// up. doctor counts them. nil means that doctor does not look.
+	EventQueues []string
 	// Fair prevents tenants with many runs from delaying others on standard queues: see sqstransport.Options.
 	Fair bool
 	// Logger of the transport. nil means the runtime's.
@@ -71,8 +74,13 @@ func New(cfg aws.Config, options Options) (*lane.Lane, error) {
 	if options.Throttled != nil {
 		cfg.APIOptions = append(slices.Clone(cfg.APIOptions), countThrottles(options.Throttled))
 	}
-	transport, err := sqstransport.New(sqs.NewFromConfig(cfg), options.Queues,
+	queues := sqs.NewFromConfig(cfg)
+	transport, err := sqstransport.New(queues, options.Queues,
 		&sqstransport.Options{Fair: options.Fair, Logger: options.Logger})
+	if err != nil {
+		return nil, err
+	}
+	watching, err := watchEvents(transport, queues, options.EventQueues)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +92,7 @@ func New(cfg aws.Config, options Options) (*lane.Lane, error) {
 	if options.Bodies != "" {
 		bodies = &lane.Bodies{Store: s3bodies.New(bucketClient(cfg), options.Bodies), Above: s3bodies.Above}
 	}
-	return lane.New(dynamostore.New(client, options.Table, nil), transport, &lane.Options{
+	return lane.New(dynamostore.New(client, options.Table, nil), watching, &lane.Options{
 		Bodies: bodies, Environment: options.Environment, Name: "aws", ProductionDurable: true,
 	})
 }
@@ -97,8 +105,8 @@ func bucketClient(cfg aws.Config) *s3.Client {
 	})
 }
 
-// FromEnv reads RUNLANE_ENV, RUNLANE_TABLE, RUNLANE_QUEUES, RUNLANE_BODIES_BUCKET and AWS's variables and files. It
-// makes no request. A
+// FromEnv reads RUNLANE_ENV, RUNLANE_TABLE, RUNLANE_QUEUES, RUNLANE_BODIES_BUCKET, RUNLANE_EVENT_QUEUES and AWS's
+// variables and files. It makes no request. A
 // missing or wrong value is runlane.ErrConfigurationInvalid, with the variable and how to set it.
 //
 // Programs built with the tag lambda.norpc, like functions, read only the variables that Lambda sets: keys, region,
@@ -159,6 +167,7 @@ func fromEnv(ctx context.Context, table string) (*lane.Lane, error) {
 		Environment: environment,
 		Table:       table,
 		Queues:      queues,
+		EventQueues: splitURLs(os.Getenv(EventQueuesVariable)),
 		Throttled:   host.Of(ctx).Throttled,
 	})
 }

@@ -126,14 +126,19 @@ func (s *codedStorage) append(ctx context.Context, command *lane.AppendCommand) 
 	if err != nil {
 		return nil, err
 	}
-	given := *command
-	given.Transition = c.stored
-	commit, err := s.Storage.AppendRunEvents(ctx, &given)
+	commit, err := s.Storage.AppendRunEvents(ctx, c.appended(command))
 	if err != nil {
 		return nil, withCodecSizes(err, c.changed)
 	}
 	c.commit(commit)
 	return commit, nil
+}
+
+// appended is the command with the stored transition.
+func (c *coded) appended(command *lane.AppendCommand) *lane.AppendCommand {
+	given := *command
+	given.Transition = c.stored
+	return &given
 }
 
 func (s *codedStorage) ReserveRunDispatch(

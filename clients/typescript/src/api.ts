@@ -182,7 +182,7 @@ export interface ClaimTriggerBody {
   task: string;
   /** the token of the claim */
   token: string;
-  /** for example a W3C traceparent */
+  /** for example a W3C traceparent; the request's unless given */
   traceCarrier?: Record<string, string>;
 }
 
@@ -456,6 +456,7 @@ export interface Source {
   fireTime?: string;
   flowId?: string;
   node?: string;
+  originId?: string;
   round?: number;
   runId?: string;
   scheduleId?: string;
@@ -528,7 +529,7 @@ export interface TriggerBody {
   strictPayload?: boolean;
   /** the task */
   task: string;
-  /** for example a W3C traceparent */
+  /** for example a W3C traceparent; the request's unless given */
   traceCarrier?: Record<string, string>;
 }
 
@@ -811,6 +812,15 @@ export interface QueuePage {
   v: 1;
 }
 
+export interface ReceiptPage {
+  items: Receipt[];
+  kind: "page";
+  /** for after; absent on the last page */
+  next?: string;
+  /** version of the contract */
+  v: 1;
+}
+
 export interface RunSummaryPage {
   items: RunSummary[];
   kind: "page";
@@ -906,6 +916,28 @@ export interface QueueStats {
   /** version of the contract */
   v: 1;
   waiting: number;
+}
+
+export interface Receipt {
+  attempt: number;
+  body?: string;
+  bodyBytes?: number;
+  command?: string;
+  cut?: boolean;
+  endedAt: string;
+  exitCode?: number;
+  fault?: string;
+  headers?: Record<string, string>;
+  kind: "receipt";
+  request?: string;
+  signal?: string;
+  startedAt: string;
+  status?: number;
+  stderr?: string;
+  stdout?: string;
+  target: string;
+  /** version of the contract */
+  v: 1;
 }
 
 export interface Run {
