@@ -41,7 +41,8 @@ type world struct {
 	stdin   string
 	wrap    func(lane.Storage) lane.Storage // nil: as it is
 	codec   runlane.Codec
-	faults  int // wrong options
+	bodies  *lane.Bodies // nil: none
+	faults  int          // wrong options
 
 	endpoint  string // in place of AWS; "" is the world's own storage
 	interrupt string // what on stderr interrupts the next command
@@ -195,7 +196,7 @@ func (w *world) open(ctx context.Context) (*core.Runtime, error) {
 	if w.wrap != nil {
 		storage = w.wrap(storage)
 	}
-	l, err := lane.New(storage, transport, &lane.Options{Name: "memory"})
+	l, err := lane.New(storage, transport, &lane.Options{Bodies: w.bodies, Name: "memory"})
 	if err != nil {
 		return nil, err
 	}

@@ -229,6 +229,22 @@ func TestSchedules_ShowWhatMadeNoRun(t *testing.T) {
 	}
 }
 
+// A body that the lane keeps apart is no part of the page.
+func TestRun_LargeBodyIsALink(t *testing.T) {
+	t.Parallel()
+	task := runlane.NewTask[string]("large", nil)
+	w := programOn(t, memlane.New(), task.Handle(func(context.Context, *runlane.Attempt, string) error { return nil }))
+	result, err := w.Trigger(t.Context(), task.With(strings.Repeat("x", 2<<20)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := siteOf(t, w, nil)
+	page := s.get(http.StatusOK, "/runs/"+string(result.Run.ID))
+	if s.has(page, "2097154 bytes, kept apart from the run", "SHA-256", "/payload\""); len(page) > 1<<20 {
+		t.Errorf("the page has %d bytes", len(page))
+	}
+}
+
 // What applications wrote is text on every page.
 func TestPages_EscapeWhatRunsHold(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/apart"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -152,7 +153,7 @@ func (rt *Runtime) claimedAfterAll(ctx context.Context, err error, id runlane.Ru
 	if !ok || e.Code != runlane.ErrStorageUnavailable || e.Meta["outcome"] != "unknown" {
 		return false
 	}
-	run, err := rt.storage().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
+	run, err := rt.storage().GetRun(apart.Leave(ctx), lane.RunKey{Environment: rt.environment, RunID: id})
 	if err != nil || !run.Status.Owned() || run.Lease.Token != token {
 		return false
 	}

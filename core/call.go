@@ -67,6 +67,9 @@ func (c *calling) prepare() error {
 		if err != nil {
 			return safeError(err)
 		}
+		if err := c.rt.checkSize("payload", prepared.Payload); err != nil {
+			return err
+		}
 		if call.Task.ID != c.request.Calls[0].Task.ID {
 			return callInvalid(c.request.Name, "make a call for each task", "has more than one task")
 		}

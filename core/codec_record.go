@@ -9,6 +9,9 @@ import (
 )
 
 func (s *codedStorage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.StepRecord, error) {
+	if err := s.check(fmt.Sprintf("result of step %q", c.Record.Name), c.Record.Result); err != nil {
+		return nil, err
+	}
 	command, changed := c, ""
 	if s.codec != nil && len(c.Record.Result) > 0 {
 		given := *c
@@ -43,6 +46,9 @@ func (s *codedStorage) ListRecords(
 }
 
 func (s *codedStorage) openRecord(ctx context.Context, key lane.RunKey, r *lane.StepRecord) (err error) {
+	if r.Fault != "" {
+		return nil
+	}
 	r.Result, _, r.Fault, err = s.decodeBody(ctx, recordBody(key, r.Name), r.Result)
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
@@ -54,13 +53,10 @@ func (s *Store) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Prun
 			return taken, p.progress.Pruned >= p.limit || taken < len(rows), err
 		},
 	)
-	if err != nil {
-		return nil, err
-	}
-	if more {
+	if more && err == nil {
 		p.progress.Next = rows.SealCursor(scope, stopped)
 	}
-	return &p.progress, nil
+	return &p.progress, err
 }
 
 // pruneRows prunes rows in order up to the call's limit, and returns how many it pruned or skipped.
@@ -101,15 +97,19 @@ func (s *Store) pruneRows(ctx context.Context, p *pruning, entries []ddb.Row) (t
 			goes[ids[taken]] = true
 		}
 	}
-	var removed atomic.Int64
-	err = ddb.InParallel(ctx, chosen, func(ctx context.Context, _ int, r *rows.Run) error {
-		gone, err := s.pruneRun(ctx, r, owners[r.Key().RunID])
-		if gone {
-			removed.Add(1)
-		}
+	removed := make([]bool, len(chosen))
+	err = ddb.InParallel(ctx, chosen, func(ctx context.Context, i int, r *rows.Run) (err error) {
+		removed[i], err = s.pruneRun(ctx, r, owners[r.Key().RunID])
 		return err
 	})
-	p.progress.Pruned += int(removed.Load())
+	for i, r := range chosen {
+		if removed[i] {
+			p.progress.Pruned++
+			p.progress.Removed = append(p.progress.Removed, lane.RunInstance{
+				RunID: r.Key().RunID, CreatedAt: r.CreatedAt.Time(),
+			})
+		}
+	}
 	return taken, err
 }
 

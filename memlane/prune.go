@@ -39,6 +39,9 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 		return nil, err
 	}
 	for _, e := range old.Items { // not during the walk: its sets must not change
+		progress.Removed = append(progress.Removed, lane.RunInstance{
+			RunID: e.id, CreatedAt: e.view().state.CreatedAt.Time(),
+		})
 		env.remove(e)
 	}
 	progress.Pruned, progress.Skipped, progress.Next = len(old.Items), p.Skipped, old.Next

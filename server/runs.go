@@ -9,6 +9,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/apart"
 	"github.com/runlane/runlane-go/internal/doctor"
 	"github.com/runlane/runlane-go/internal/shown"
 )
@@ -82,7 +83,7 @@ func getRun(ctx context.Context, c *call, in *getInput) (*reply, error) {
 		return nil, badInput("wait is not from 0s to 20s", "ask again to wait longer")
 	}
 	if in.Wait > 0 {
-		waiting, cancel := until(ctx, time.Duration(in.Wait))
+		waiting, cancel := until(apart.Leave(ctx), time.Duration(in.Wait))
 		defer cancel()
 		run, err := c.rt.Wait(waiting, in.Run)
 		if err == nil {
@@ -92,7 +93,7 @@ func getRun(ctx context.Context, c *call, in *getInput) (*reply, error) {
 			return nil, err
 		}
 	}
-	run, err := c.rt.Runs().Get(ctx, in.Run)
+	run, err := c.rt.Runs().Get(apart.Leave(ctx), in.Run)
 	if err != nil {
 		return nil, err
 	}

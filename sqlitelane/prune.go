@@ -55,6 +55,7 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 			if err := t.remove(e); err != nil {
 				return err
 			}
+			progress.Removed = append(progress.Removed, lane.RunInstance{RunID: e.Run.ID, CreatedAt: e.Run.CreatedAt})
 		}
 		progress.Pruned, progress.Skipped, progress.Next = len(old.Items), p.Skipped, old.Next
 		if len(old.Items) == 0 {

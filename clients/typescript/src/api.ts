@@ -36,6 +36,11 @@ export interface BlockBody {
   token: string;
 }
 
+export interface BodyApart {
+  bytes: number;
+  sha256: string;
+}
+
 export interface BulkBody {
   /** the field next of the call before, with the same body */
   after?: string;
@@ -409,8 +414,10 @@ export interface RunProblem {
 }
 
 export interface Sealed {
+  outputApart?: BodyApart;
   outputFault?: string;
   outputKey?: string;
+  payloadApart?: BodyApart;
   payloadFault?: string;
   payloadKey?: string;
 }

@@ -17,8 +17,19 @@ var update = flag.Bool("update", false, "write testdata/points.txt")
 
 // exceptions are calls that lead to effects and that no scenario comes to, with the reason.
 var exceptions = map[string]string{
-	"core.(*calling).cancelPart > core.(*calling).cancelPart (1)": halved,
-	"core.(*calling).cancelPart > core.(*calling).cancelPart (2)": halved,
+	"core.(*Runs).OrphanedBodies > lane.BodyStore.Delete":                      bodies,
+	"core.(*bodyStorage).AppendRunEvents > lane.Storage.AppendRunEvents":       bodies,
+	"core.(*bodyStorage).ClaimRunLease > lane.Storage.ClaimRunLease":           bodies,
+	"core.(*bodyStorage).HeartbeatRunLease > lane.Storage.HeartbeatRunLease":   bodies,
+	"core.(*bodyStorage).KeepRecord > lane.Storage.KeepRecord":                 bodies,
+	"core.(*bodyStorage).NotifyEnd > lane.Storage.NotifyEnd":                   bodies,
+	"core.(*bodyStorage).PruneRuns > core.(*bodyStorage).remove":               bodies,
+	"core.(*bodyStorage).PruneRuns > lane.Storage.PruneRuns":                   bodies,
+	"core.(*bodyStorage).ReserveRunDispatch > lane.Storage.ReserveRunDispatch": bodies,
+	"core.(*bodyStorage).SendSignal > lane.Storage.SendSignal":                 bodies,
+	"core.(*bodyStorage).remove > lane.BodyStore.Delete":                       bodies,
+	"core.(*calling).cancelPart > core.(*calling).cancelPart (1)":              halved,
+	"core.(*calling).cancelPart > core.(*calling).cancelPart (2)":              halved,
 	// Real time: the first heartbeat is written 16 s after an attempt began, the first extension of a message 20 s after it came.
 	"core.(*execution).beat > core.(*execution).keep":                               heartbeat,
 	"core.(*execution).keep > core.(*execution).renew":                              heartbeat,
@@ -170,6 +181,7 @@ var exceptions = map[string]string{
 }
 
 const (
+	bodies     = "no lane of a scenario has a store of bodies; TestBodies_DeathInBetween_LeavesOrphans has the order of the writes"
 	heartbeat  = "a heartbeat is a commit of one event by the owner, like an outcome"
 	byClient   = "the write of a handler's attempt, which has its scenarios: between two requests of a client no process keeps anything"
 	ticksAlone = "the ticks of a worker"

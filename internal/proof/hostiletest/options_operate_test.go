@@ -141,6 +141,10 @@ func operateRules() map[string]rule {
 			pruning("negative", &core.PruneOptions{OlderThan: 1, Limit: -1}),
 			pruning("too many", &core.PruneOptions{OlderThan: 1, Limit: runlane.MaxPageLimit + 1}),
 		),
+		"core.OrphanOptions.Limit": refuses(failed("negative", func(w *world) []error {
+			return []error{errorOf(w.rt.Runs().OrphanedBodies(w.ctx(), &core.OrphanOptions{Limit: -1}))}
+		})),
+		"core.OrphanOptions.Remove":       legal("both are meant"),
 		"core.ExportOptions.Wait":         legal("both are meant"),
 		"core.ExportOptions.LeaveSignals": legal("both are meant"),
 		"core.PruneOptions.DryRun":        legal("both are meant"),

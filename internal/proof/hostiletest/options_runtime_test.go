@@ -25,8 +25,8 @@ func optionStructs() map[string]reflect.Type {
 		"core.WorkOptions": reflect.TypeFor[core.WorkOptions](), "core.TickOptions": reflect.TypeFor[core.TickOptions](),
 		"core.ListOptions": reflect.TypeFor[core.ListOptions](), "core.ChangeOptions": reflect.TypeFor[core.ChangeOptions](),
 		"core.BulkOptions": reflect.TypeFor[core.BulkOptions](), "core.PruneOptions": reflect.TypeFor[core.PruneOptions](),
-		"core.ExportOptions": reflect.TypeFor[core.ExportOptions](),
-		"core.EventOptions":  reflect.TypeFor[core.EventOptions](), "core.World": reflect.TypeFor[core.World](),
+		"core.ExportOptions": reflect.TypeFor[core.ExportOptions](), "core.OrphanOptions": reflect.TypeFor[core.OrphanOptions](),
+		"core.EventOptions": reflect.TypeFor[core.EventOptions](), "core.World": reflect.TypeFor[core.World](),
 		"core.TreeOptions":       reflect.TypeFor[core.TreeOptions](),
 		"core.ClaimOptions":      reflect.TypeFor[core.ClaimOptions](),
 		"core.FeedOptions":       reflect.TypeFor[core.FeedOptions](),
@@ -97,7 +97,11 @@ func runtimeRules() map[string]rule {
 		"core.Options.Hooks":          refuses(opening("nil", func(_ *world, o *core.Options) { o.Hooks = []core.Hook{nil} })),
 		"core.Options.Logger":         legal("nil is the default; every other one is the caller's"),
 		"core.Options.TokenKeys":      refuses(opening("31 bytes", func(_ *world, o *core.Options) { o.TokenKeys = [][]byte{make([]byte, 31)} })),
-		"core.Options.MaxAbandoned":   refuses(opening("below -1", func(_ *world, o *core.Options) { o.MaxAbandoned = -2 })),
+		"core.Options.MaxBodyBytes": refuses(
+			opening("negative", func(_ *world, o *core.Options) { o.MaxBodyBytes = -1 }),
+			opening("more than a body may have", func(_ *world, o *core.Options) { o.MaxBodyBytes = runlane.MaxBodyBytes + 1 }),
+		),
+		"core.Options.MaxAbandoned": refuses(opening("below -1", func(_ *world, o *core.Options) { o.MaxAbandoned = -2 })),
 		"core.Options.Keep": refuses(
 			opening("less than an hour", func(_ *world, o *core.Options) { o.Keep.Failed = time.Minute }),
 			opening("negative", func(_ *world, o *core.Options) { o.Keep = core.KeepAll(-time.Hour) }),

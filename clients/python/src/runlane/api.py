@@ -47,6 +47,11 @@ class BlockBody(TypedDict):
     """the token of the claim"""
 
 
+class BodyApart(TypedDict):
+    bytes: int
+    sha256: str
+
+
 class BulkBody(TypedDict, total=False):
     after: str
     """the field next of the call before, with the same body"""
@@ -491,8 +496,10 @@ class RunProblem(_RunProblemNeeded, total=False):
 
 
 class Sealed(TypedDict, total=False):
+    outputApart: BodyApart
     outputFault: str
     outputKey: str
+    payloadApart: BodyApart
     payloadFault: str
     payloadKey: str
 
