@@ -1014,6 +1014,7 @@ export interface Task {
   errorMessages: boolean;
   gone?: boolean;
   idempotencyTtl: string;
+  keepLogs?: boolean;
   keys: string[];
   kind: "task";
   known: boolean;

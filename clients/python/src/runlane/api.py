@@ -1220,6 +1220,7 @@ class Task(_TaskNeeded, total=False):
     backoff: str
     dispatchTimeout: str
     gone: bool
+    keepLogs: bool
     schema: Any
     seenAt: str
     timeout: str
