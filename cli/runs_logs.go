@@ -1,19 +1,15 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
-	"strconv"
 	"strings"
-	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/shown"
 )
 
 func runsLogsCommand() *command {
@@ -77,55 +73,20 @@ func (s *session) logText(line *core.LogLine) string {
 	attempt := fmt.Sprintf("#%d", line.Attempt)
 	switch {
 	case line.Fault != "":
-		return attempt + "  lines cannot be read here: " + printable(line.Fault)
+		return attempt + "  lines cannot be read here: " + shown.Printable(line.Fault)
 	case line.Dropped > 0:
 		return fmt.Sprintf("%s  %s dropped", attempt, plural(line.Dropped, "line was", "lines were"))
 	}
-	d := json.NewDecoder(bytes.NewReader(line.Line))
-	_, _ = d.Token() // the brace
-	var at, level, message string
+	said := shown.LogTextOf(line.Line)
 	var rest []string
-	for d.More() {
-		name, err := d.Token()
-		var value json.RawMessage
-		if err != nil || d.Decode(&value) != nil {
-			break
-		}
-		switch name {
-		case "time":
-			at = unquoted(value)
-			if t, err := time.Parse(time.RFC3339Nano, at); err == nil {
-				at = t.UTC().Format("2006-01-02 15:04:05.000Z")
-			}
-		case "level":
-			level = unquoted(value)
-		case "msg":
-			message = unquoted(value)
-		default:
-			rest = append(rest, printable(fmt.Sprintf("%v=%s", name, value)))
-		}
+	for _, attribute := range said.Attributes {
+		rest = append(rest, shown.Printable(attribute))
 	}
-	head, detail := fmt.Sprintf("%s  %s  %-5s", at, attempt, level), message+"  "+strings.Join(rest, " ")
+	head := fmt.Sprintf("%s  %s  %-5s", shown.Printable(said.At), attempt, shown.Printable(said.Level))
+	detail := shown.Printable(said.Message) + "  " + strings.Join(rest, " ")
 	text := strings.TrimRight(head+"  "+detail, " ")
 	if columns, ok := s.width(s.stdout); ok && utf8.RuneCountInString(text) > columns {
 		return strings.TrimRight(head, " ") + "\n" + wrapped(detail, strings.Repeat(" ", 5), columns)
-	}
-	return text
-}
-
-// unquoted is the text of a JSON string, in one line that changes no terminal.
-func unquoted(value json.RawMessage) string {
-	var text string
-	if json.Unmarshal(value, &text) != nil {
-		text = string(value)
-	}
-	return printable(text)
-}
-
-// printable quotes a text with control characters.
-func printable(text string) string {
-	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return strconv.Quote(text)
 	}
 	return text
 }

@@ -51,6 +51,10 @@ func (v *visitor) run() (*page, error) {
 	if err != nil && runlane.CodeOf(err) != runlane.ErrCapabilityUnsupported {
 		return nil, err
 	}
+	logs, err := v.log(run)
+	if err != nil {
+		return nil, err
+	}
 	note, err := v.rt.Runs().Progress(ctx, id)
 	if err != nil {
 		return nil, err
@@ -78,6 +82,7 @@ func (v *visitor) run() (*page, error) {
 		v.timeline(run, timelineOf(run, attempts, steps, tree)),
 		section("Attempts", v.attempts(run, attempts, more)),
 		v.steps(id, steps),
+		logs,
 		v.called(id, tree),
 		v.others(id, children),
 		v.body("Payload", "payload", run.Payload, run.PayloadError(), id),

@@ -55,6 +55,12 @@ func TestPayloads_NeedTheirScope(t *testing.T) {
 		t.Errorf("a result is shown: %s", steps.text)
 	}
 	w.ask(t, "GET", "/v1/runs/order/steps", "").want(t, 200, `"result"`)
+	logs := w.ask(t, "GET", "/v1/runs/order/logs", "", blind...)
+	logs.want(t, 200, `"kind":"log"`)
+	if strings.Contains(logs.text, `"line"`) {
+		t.Errorf("a line is shown: %s", logs.text)
+	}
+	w.ask(t, "GET", "/v1/runs/order/logs", "").want(t, 200, `"looks up"`)
 }
 
 // Nothing tells a caller who may not see payloads whether a guess of one is right: not the answer under the same key,

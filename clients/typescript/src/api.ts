@@ -720,6 +720,17 @@ export interface LeaseObject {
   v: 1;
 }
 
+export interface Log {
+  attempt: number;
+  cursor: string;
+  dropped?: number;
+  fault?: string;
+  kind: "log";
+  line?: unknown;
+  /** version of the contract */
+  v: 1;
+}
+
 export interface Occurrence {
   count?: number;
   fireTime: string;
@@ -779,6 +790,15 @@ export interface FirePage {
 
 export interface FlowPage {
   items: Flow[];
+  kind: "page";
+  /** for after; absent on the last page */
+  next?: string;
+  /** version of the contract */
+  v: 1;
+}
+
+export interface LogPage {
+  items: Log[];
   kind: "page";
   /** for after; absent on the last page */
   next?: string;

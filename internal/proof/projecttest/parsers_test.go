@@ -39,8 +39,6 @@ var parserTargets = map[string]string{
 	"cli/readTime":                              "FuzzFilter",
 	"cli/unknownField":                          "FuzzBatchLine",
 	"cmd/runlane/parseLimits":                   "FuzzParseLimits",
-	"cli/session.logText":                       "- JSON of slog that core validated; what is no object shows less",
-	"cli/unquoted":                              "- JSON of slog that core validated; what is no string is shown as it is",
 	"core/feed.check":                           "FuzzCursors",
 	"core/logWalk.check":                        "FuzzCursors",
 	"core/logWalk.record":                       "- a record of the run, which this package wrote; anything else is a fault in its place",
