@@ -60,6 +60,8 @@ const (
 	// StepKindLog: lines that an attempt logged. A storage keeps these apart: no attempt and no list of steps reads
 	// them.
 	StepKindLog StepKind = "log"
+	// StepKindReceipt: the [Receipt] of an attempt. Runs.Receipts lists them, Runs.Steps does not.
+	StepKindReceipt StepKind = "receipt"
 )
 
 // TaskVersion records a version of the code that executes the run, see [TaskOptions]: one record for each version.

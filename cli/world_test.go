@@ -139,6 +139,10 @@ func (w *world) options() *core.Options {
 			if l.To == "unknown" {
 				return runlane.Permanent(errors.New("no such mailbox"))
 			}
+			a.SetReceipt(runlane.Receipt{
+				Target: runlane.ReceiptHTTP, StartedAt: w.now(), EndedAt: w.now(), Request: "POST https://mail.example", Status: 202,
+				Headers: map[string]string{"Content-Type": "text/plain"}, Body: "queued\nby \x1b[31mmx1", BodyBytes: 18,
+			})
 			return a.SetOutput(map[string]string{"sent": l.To})
 		}),
 		bulk.Handle(callMany),
@@ -147,6 +151,9 @@ func (w *world) options() *core.Options {
 				return err
 			}
 			a.Logger().Info("mailbox found", "name", "INBOX", "quota", slog.GroupValue(slog.Int("used", 100)))
+			a.SetReceipt(runlane.Receipt{
+				Target: runlane.ReceiptCommand, StartedAt: w.now(), EndedAt: w.now(), Command: "sendmail", ExitCode: new(a.Number), Stderr: "full\n",
+			})
 			if err := a.Snapshot(ctx, fmt.Sprint("try/", a.Number), map[string]int{"attempt": a.Number}); err != nil {
 				return err
 			}

@@ -25,8 +25,9 @@ const MaxWrites = 80
 // *types.TransactionCanceledException, with one reason for each of the writes, in their order. More than [MaxWrites], or
 // one to the store's table, is runlane.ErrValidationFailed. The caller's credentials need the rights for the writes.
 //
-// A trigger with an idempotency key that returns an existing run makes no writes: they were made when the run was
-// created, if every trigger with the key has them.
+// A trigger that returns an existing run makes no writes, and its TriggerResult.Outcome says so. The run of an
+// idempotency key has those of its own creation, if every trigger with the key has them; the run of a singleton key, with
+// ReturnActive, may have others.
 type Writes []types.TransactWriteItem
 
 // Kind implements runlane.Writes.
@@ -46,7 +47,7 @@ func (s *Store) checkWrites(c *lane.AppendCommand) (Writes, error) {
 			"a trigger takes at most %d writes, not %d", MaxWrites, len(writes))
 	}
 	for i := range writes {
-		if table := tableOf(&writes[i]); table == s.db.Name || strings.HasSuffix(table, ":table/"+s.db.Name) {
+		if tableName(tableOf(&writes[i])) == tableName(s.db.Name) {
 			return nil, badWrites("keep your own items in tables of your own", "write %d is to the table of the runs", i)
 		}
 	}
@@ -55,6 +56,11 @@ func (s *Store) checkWrites(c *lane.AppendCommand) (Writes, error) {
 
 func badWrites(hint, format string, args ...any) error {
 	return &runlane.Error{Code: runlane.ErrValidationFailed, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// tableName is the name of a table that is given by its name or its ARN.
+func tableName(given string) string {
+	return given[strings.LastIndexByte(given, '/')+1:]
 }
 
 func tableOf(w *types.TransactWriteItem) string {

@@ -9,6 +9,7 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/dynamostore"
+	"github.com/runlane/runlane-go/internal/streamimage"
 )
 
 // Relay publishes the wakeups that a commit's writer left to other publishers: rows that start pending, found in the
@@ -32,7 +33,9 @@ func Relay(rt *core.Runtime) func(context.Context, events.DynamoDBEvent) (events
 		if len(ids) == 0 {
 			return response, nil
 		}
+		ctx, end := rt.Trace(ctx, core.Work{Kind: core.WorkInvocation, Name: RoleRelay, Count: len(ids)})
 		result, err := rt.PublishWakeups(ctx, ids)
+		end(core.WorkEnd{Failed: result.Failed, Err: err})
 		if err != nil {
 			slog.WarnContext(
 				ctx, "the relay could not publish every wakeup", "done", result.Done, "skipped", result.Skipped,
@@ -50,7 +53,7 @@ func pendingRows(ctx context.Context, rt *core.Runtime, record *events.DynamoDBE
 	if record.EventName != string(events.DynamoDBOperationTypeInsert) {
 		return nil
 	}
-	parsed, err := dynamostore.ParseStreamImage(attributeMap(record.Change.NewImage))
+	parsed, err := dynamostore.ParseStreamImage(streamimage.Item(record.Change.NewImage))
 	if err != nil {
 		slog.ErrorContext(
 			ctx,

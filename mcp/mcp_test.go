@@ -25,6 +25,7 @@ var reading = map[string]map[string]any{
 	"attempts":    {"run": "failed"},
 	"steps":       {"run": "asking"},
 	"logs":        {"run": "asking"},
+	"receipts":    {"run": "failed"},
 	"tree":        {"run": "failed"},
 	"flows":       {"status": "active"},
 	"flow":        {"flow": "release", "sizes": true},

@@ -26,6 +26,7 @@ var tools = []tool{
 	{name: "attempts", operation: "listAttempts"},
 	{name: "steps", operation: "listSteps"},
 	{name: "logs", operation: "listLogs"},
+	{name: "receipts", operation: "listReceipts"},
 	{name: "tree", operation: "getTree"},
 	{name: "flows", operation: "listFlows"},
 	{name: "flow", operation: "getFlow"},

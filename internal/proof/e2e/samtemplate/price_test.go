@@ -66,15 +66,20 @@ func names(cell string) (list []string) {
 	return list
 }
 
+// priced is how many metrics an alarm looks at in a month without failures. A query looks at those of the tasks that failed.
+func priced(properties map[string]any) int {
+	return len(slices.DeleteFunc(alarmMetrics(properties), func(m metric) bool { return m.name == functions.MetricTaskRunsFailed }))
+}
+
 func TestPrices_OfAlarms_AreTheTemplates(t *testing.T) {
 	t.Parallel()
 	plain := everyAlarm(t, nil)
-	template := evaluate(t, map[string]string{"FifoQueue": "orders", "ServerScopes": "read"})
+	template := evaluate(t, withEverything)
 	want := map[string]string{} // parameter: alarms, metrics, price
 	row := func(parameter string, alarms []string) {
 		metrics := 0
 		for _, alarm := range alarms {
-			metrics += len(alarmMetrics(template.Resources[alarm].Properties))
+			metrics += priced(template.Resources[alarm].Properties)
 		}
 		slices.Sort(alarms)
 		want[parameter] = fmt.Sprint(alarms, metrics)
@@ -82,7 +87,7 @@ func TestPrices_OfAlarms_AreTheTemplates(t *testing.T) {
 	for parameter, alarms := range plain {
 		row(parameter, alarms)
 	}
-	for more, given := range map[string]map[string]string{"FifoQueue": withFIFO, "ServerScopes": withServer} {
+	for more, given := range map[string]map[string]string{"FifoQueue": withFIFO, "ServerScopes": withServer, "EventBus": withBus} {
 		for parameter, alarms := range everyAlarm(t, given) {
 			alarms = slices.DeleteFunc(alarms, func(alarm string) bool { return slices.Contains(plain[parameter], alarm) })
 			if len(alarms) > 0 {
@@ -114,6 +119,7 @@ func TestPrices_OfMetrics_AreTheTemplates(t *testing.T) {
 		want[name] = strings.Join(roles, ", ")
 		sent += len(roles)
 	}
+	want[functions.MetricTaskRunsFailed] = "all together" // in an alarm, and priced by the task
 	for _, cells := range documentedTable(t, "Metric", "Sent by") {
 		for _, name := range names(cells[0]) {
 			got[name] = cells[1]
@@ -179,7 +185,7 @@ func TestPrices_Idle_AreThoseOfTheDefaults(t *testing.T) {
 	}
 	template, watched := evaluate(t, nil), 0
 	for _, alarm := range ofType(template, "AWS::CloudWatch::Alarm") {
-		watched += len(alarmMetrics(template.Resources[alarm].Properties))
+		watched += priced(template.Resources[alarm].Properties)
 	}
 	if len(ofType(template, "AWS::CloudWatch::Dashboard")) != 1 || variables(template.Resources["Tick"].Properties)[functions.MetricsVariable] != "on" {
 		t.Error("dashboard or metrics are off by default")
