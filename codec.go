@@ -40,6 +40,8 @@ type BodyKind string
 const (
 	// BodyStep: the result of the step BodyRef.Name, or another record of the run.
 	BodyStep BodyKind = "step"
+	// BodyLog: lines that an attempt logged.
+	BodyLog BodyKind = "log"
 	// BodySignal: the body of a signal; BodyRef.Name is "name:id".
 	BodySignal BodyKind = "signal"
 )

@@ -77,6 +77,7 @@ var (
 	bulk    = runlane.NewTask("emails.bulk", &runlane.TaskOptions[letter]{Queue: runlane.Queue{Name: "slow", Concurrency: 1}})
 	flaky   = runlane.NewTask("emails.flaky", &runlane.TaskOptions[json.RawMessage]{
 		Retry: runlane.Retry{MaxAttempts: 2, Backoff: runlane.Fixed(time.Minute), NoJitter: true}, ErrorMessages: true,
+		KeepLogs: true,
 	})
 	patient = runlane.NewTask[struct{}]("emails.patient", nil)
 	watched = runlane.NewTask("emails.watched", &runlane.TaskOptions[struct{}]{ErrorMessages: true})
@@ -150,6 +151,7 @@ func (w *world) options() *core.Options {
 			if _, err := runlane.Step(ctx, a, "find mailbox", func(context.Context) (string, error) { return "INBOX", nil }); err != nil {
 				return err
 			}
+			a.Logger().Info("mailbox found", "name", "INBOX", "quota", slog.GroupValue(slog.Int("used", 100)))
 			a.SetReceipt(runlane.Receipt{
 				Target: runlane.ReceiptCommand, StartedAt: w.now(), EndedAt: w.now(), Command: "sendmail", ExitCode: new(a.Number), Stderr: "full\n",
 			})

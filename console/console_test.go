@@ -154,7 +154,7 @@ func TestPages_ShowWhatThereIs(t *testing.T) {
 		"/runs?find=mail.broken":         {string(s.Failed)},
 		"/runs?find=" + string(s.Failed): {"Failure", "mail.broken"},
 		"/runs/" + string(s.Failed):      {"the mail server refused it", "runlane runs retry " + string(s.Failed)},
-		"/runs/" + string(s.Asking):      {"Refund 40 euros?", "looked up", "Answer approved", "Timeline", ">0</text>", ">step looked up</text>"},
+		"/runs/" + string(s.Asking):      {"Refund 40 euros?", "looked up", "Log of attempt 1", "INFO   asks for the refund  order=7 from=", "Answer approved", "Timeline", ">0</text>", ">step looked up</text>"},
 		"/runs/" + string(s.Succeeded):   {"half way", "ada", "run.succeeded"},
 		"/runs/" + string(s.Hostile):     {"12345678901234567890.10", `\u202e`},
 		"/queues":                        {"slow", "default"},

@@ -55,6 +55,10 @@ func (v *visitor) run() (*page, error) {
 	if err != nil {
 		return nil, err
 	}
+	logs, err := v.log(run)
+	if err != nil {
+		return nil, err
+	}
 	note, err := v.rt.Runs().Progress(ctx, id)
 	if err != nil {
 		return nil, err
@@ -83,6 +87,7 @@ func (v *visitor) run() (*page, error) {
 		section("Attempts", v.attempts(run, attempts, more)),
 		v.steps(id, kept.Steps),
 		v.receipts(id, kept.Receipts),
+		logs,
 		v.called(id, tree),
 		v.others(id, children),
 		v.body("Payload", "payload", run.Payload, run.PayloadError(), id, apartOf(run).PayloadApart),

@@ -349,6 +349,11 @@ func (x *execution) lookAgain() {
 	x.checkpoints.mu.Lock()
 	x.checkpoints.over = false
 	x.checkpoints.mu.Unlock()
+	if l := x.kept; l != nil {
+		l.mu.Lock()
+		l.over = false
+		l.mu.Unlock()
+	}
 	x.stateMu.Lock()
 	x.returned, x.verdict = false, verdict{}
 	x.stateMu.Unlock()

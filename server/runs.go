@@ -197,6 +197,33 @@ func listEvents(ctx context.Context, c *call, in *eventsInput) (*reply, error) {
 	return pageOf("event", events, next, func(e *runlane.EventRecord) any { return shown.EventOf(e) }), nil
 }
 
+type logsInput struct {
+	oneRun
+	paging
+	Attempt int `query:"attempt" doc:"only this attempt's; all unless given"`
+}
+
+func listLogs(ctx context.Context, c *call, in *logsInput) (*reply, error) {
+	limit := cmp.Or(in.Limit, runlane.DefaultPageLimit)
+	var lines []core.LogLine
+	var next runlane.Cursor
+	options := &core.LogOptions{Attempt: in.Attempt, After: in.After}
+	for line, err := range c.rt.Runs().Logs(ctx, in.Run, options) {
+		if err != nil {
+			return nil, err
+		}
+		if len(lines) == limit {
+			next = lines[limit-1].Cursor
+			break
+		}
+		if c.hides(&c.by) {
+			line.Line = nil
+		}
+		lines = append(lines, line)
+	}
+	return pageOf("log", lines, next, asItIs), nil
+}
+
 func listAttempts(ctx context.Context, c *call, in *oneRun) (*reply, error) {
 	attempts, err := c.rt.Runs().Attempts(ctx, in.Run)
 	if err != nil {

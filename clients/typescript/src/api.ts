@@ -728,6 +728,17 @@ export interface LeaseObject {
   v: 1;
 }
 
+export interface Log {
+  attempt: number;
+  cursor: string;
+  dropped?: number;
+  fault?: string;
+  kind: "log";
+  line?: unknown;
+  /** version of the contract */
+  v: 1;
+}
+
 export interface Occurrence {
   count?: number;
   fireTime: string;
@@ -787,6 +798,15 @@ export interface FirePage {
 
 export interface FlowPage {
   items: Flow[];
+  kind: "page";
+  /** for after; absent on the last page */
+  next?: string;
+  /** version of the contract */
+  v: 1;
+}
+
+export interface LogPage {
+  items: Log[];
   kind: "page";
   /** for after; absent on the last page */
   next?: string;
@@ -1053,6 +1073,7 @@ export interface Task {
   errorMessages: boolean;
   gone?: boolean;
   idempotencyTtl: string;
+  keepLogs?: boolean;
   keys: string[];
   kind: "task";
   known: boolean;

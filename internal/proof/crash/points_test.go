@@ -46,6 +46,9 @@ var exceptions = map[string]string{
 
 	"core.(*execution).Checkpoint > core.(*execution).flushCheckpoints": "a second after a checkpoint; the one at the end of an attempt is the same write",
 
+	"core.(*attemptLog).Write > core.(*attemptLog).flushLater": lineLater,
+	"core.(*attemptLog).flushLater > core.(*attemptLog).flush": lineLater,
+
 	// What an attempt remembers first keeps the version of its task before; in the scenarios that is a step.
 	"core.(*execution).Began > core.(*execution).load":                versioned,
 	"core.(*execution).Checkpoint > core.(*execution).noteCheckpoint": versioned,
@@ -191,6 +194,7 @@ const (
 	givenBack  = "one deletion, which changes no run; time frees the slot otherwise"
 	askedAgain = "one commit, by which a run whose slot was given back waits for one like any other; then the tick reserves by the same calls"
 	halved     = "a damaged run among those to be asked: the same reading of fewer, and no run is damaged by a death"
+	lineLater  = "a second after a line; the lines at the end of an attempt are the same write"
 	versioned  = "the same write as before a step"
 	pruned     = "the deletions of an operator's pruning, which has its scenario"
 	looked     = "the same move, of a row that the first look has left"

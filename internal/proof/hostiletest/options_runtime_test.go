@@ -29,6 +29,7 @@ func optionStructs() map[string]reflect.Type {
 		"core.EventOptions": reflect.TypeFor[core.EventOptions](), "core.World": reflect.TypeFor[core.World](),
 		"core.TreeOptions":       reflect.TypeFor[core.TreeOptions](),
 		"core.ClaimOptions":      reflect.TypeFor[core.ClaimOptions](),
+		"core.LogOptions":        reflect.TypeFor[core.LogOptions](),
 		"core.FeedOptions":       reflect.TypeFor[core.FeedOptions](),
 		"runlane.TriggerOptions": reflect.TypeFor[runlane.TriggerOptions](), "runlane.TaskOptions": reflect.TypeFor[runlane.TaskOptions[payload]](),
 		"runlane.Queue": reflect.TypeFor[runlane.Queue](), "runlane.Retry": reflect.TypeFor[runlane.Retry](),

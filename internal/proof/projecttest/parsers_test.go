@@ -47,6 +47,8 @@ var parserTargets = map[string]string{
 	"cli/unknownField":                          "FuzzBatchLine",
 	"cmd/runlane/parseLimits":                   "FuzzParseLimits",
 	"core/feed.check":                           "FuzzCursors",
+	"core/logWalk.check":                        "FuzzCursors",
+	"core/logWalk.record":                       "- a record of the run, which this package wrote; anything else is a fault in its place",
 	"core/internal/move/eachLine":               "FuzzImport",
 	"core/internal/flow/CheckPlan":              "FuzzImport",
 	"core/Runtime.endSleeps":                    "- a time that Sleep wrote; any other counts as none",
