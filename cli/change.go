@@ -121,8 +121,8 @@ const askTwice = "Asking twice makes one run: to repeat again, repeat the new ru
 
 func runsRetryCommand() *command {
 	return operationCommand("retry", "Repeat failed runs, as new runs",
-		"The new run has the task's whole retry budget, takes over the idempotency key, and names the old one as its "+
-			"source. "+askTwice,
+		"The new run goes on from what the failed one remembers, takes over its idempotency key, and has the task's "+
+			"whole retry budget; rerun starts over. "+askTwice,
 		[]string{"runs retry run_01J8ZQ4T", "runs retry --task emails.welcome --yes"},
 		runsOperation("retry", "retried", repeatOne(runlane.SourceManualRetry), (*core.Runs).RetryAll))
 }

@@ -113,6 +113,10 @@ func (x *execution) CallRuns(ctx context.Context, request runlane.CallRequest) (
 	}
 	answered := false
 	defer func() { x.endCall(request.Name, answered) }()
+	if runs, err = x.inheritCall(ctx, &c); runs != nil || err != nil {
+		answered = err == nil
+		return runs, err
+	}
 	known, begun, err := x.beginCall(ctx, &c)
 	if err != nil {
 		return nil, err

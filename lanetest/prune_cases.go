@@ -21,6 +21,7 @@ func pruneCases() []storageCase {
 		{"TheCutoffIsExclusiveAtTheMillisecond", needsPruning, pruneCutoff},
 		{"RemovesGivenStatusesOnly", needsPruning, pruneStatuses},
 		{"KeepsARepetitionAsLongAsItsOrigin", needsPruning, pruneRepetition},
+		{"KeepsAFailedRunAsLongAsItsRetriesMayNeedIt", needsPruning, pruneRetried},
 		{"TakesTheOldestFirstOverAllStatuses", needsPruning, pruneOldest},
 		{"RefusesActiveStatusesAMissingCutoffAndLimitsOutOfRange", needsPruning, pruneInput},
 		{"CursorsBelongToOneRequest", needsPruning, pruneCursors},
@@ -242,6 +243,24 @@ func pruneRepetition(_ *testing.T, b *bundle) {
 	b.wantThere(append(again, origin.ID)...)
 	c.Statuses = nil
 	b.wantPruned(c, 0, append(again, origin.ID)...)
+}
+
+// A retry goes on from what the failed run remembers, and so does the retry of a retry.
+func pruneRetried(_ *testing.T, b *bundle) {
+	retry := func(of *runlane.Run) RunOptions {
+		return RunOptions{
+			ID:     lane.RetryID(of.Environment, of.ID, of.CreatedAt),
+			Source: runlane.Source{Type: runlane.SourceManualRetry, RunID: of.ID, CreatedAt: of.CreatedAt},
+		}
+	}
+	first := b.get(b.finished(noon, runlane.StatusFailed, RunOptions{}))
+	second := b.get(b.finished(noon.Add(time.Second), runlane.StatusFailed, retry(first)))
+	third := b.create(noon.Add(2*time.Second), retry(second))
+	b.wantPruned(b.pruning(noon.Add(time.Hour)), 0)
+	b.end(third, noon.Add(2*time.Hour), runlane.StatusSucceeded)
+	b.wantPruned(b.pruning(noon.Add(time.Hour)), 0)
+	b.wantThere(first.ID, second.ID, third.ID)
+	b.wantPruned(b.pruning(noon.Add(3*time.Hour)), 0, first.ID, second.ID, third.ID)
 }
 
 // After each call, what is left is the newer part of what there was, whatever the limit.

@@ -24,7 +24,7 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 	if env == nil {
 		return progress, nil
 	}
-	p := embedded.Pruning{ReleaseOwners: c.ReleaseOwners}
+	p := embedded.Pruning{Environment: c.Environment, ReleaseOwners: c.ReleaseOwners, Cutoff: cutoff}
 	finished := env.lists(&choice{of: ofStatus(request.Statuses...)})
 	old, err := embedded.FillPage(
 		ascend(finished, placeOf(request.After)).pop, request.Scope, request.Limit, 0,

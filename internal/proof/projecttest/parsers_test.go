@@ -84,6 +84,7 @@ var parserTargets = map[string]string{
 	"core/moveHost.NamesSignals":                "- a record of a wait, which this package wrote; what does not decode is an answer with its signals",
 	"core/execution.readAnswer":                 "- a record of the run, which this package wrote; anything else is validation_failed",
 	"core/namesOf":                              "- a record of the run, which this package wrote; what does not decode names no signal",
+	"core/limitCame":                            "- a record of a wait, which this package wrote; what does not decode is an answer",
 	"core/internal/remote/Parse":                "FuzzClaimToken",
 	"server/schema/numbersFit":                  "FuzzTasks",
 	"server/schema/loops.lookUp":                "FuzzTasks",
