@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 )
 
 // Attempt is one execution of a run's handler. The zero value works: in a unit test pass &runlane.Attempt{}.
@@ -21,10 +22,12 @@ type AttemptHost struct {
 	Reports ReportHost
 	Trigger Triggerer
 	Steps   StepHost
-	Signal  Signaler
-	Waits   WaitHost
-	Calls   Caller
-	Nodes   NodeWaiter
+	// Receipts keeps the receipt of SetReceipt.
+	Receipts ReceiptHost
+	Signal   Signaler
+	Waits    WaitHost
+	Calls    Caller
+	Nodes    NodeWaiter
 }
 
 // ReportHost stores reports of an attempt. It is for runtimes and test helpers.
@@ -52,6 +55,13 @@ func WithAttempt(ctx context.Context, a *Attempt) context.Context {
 func AttemptFrom(ctx context.Context) *Attempt {
 	a, _ := ctx.Value(attemptKey{}).(*Attempt)
 	return a
+}
+
+// EffectID is a key for effects outside, such as the idempotency key of a payment: equal in every attempt of this run and
+// of its retries. A rerun is new work with a new one. Parts tell apart the effects of one run and follow after a slash,
+// as in EffectID("charge").
+func (a *Attempt) EffectID(parts ...string) string {
+	return strings.Join(append([]string{a.Run.EffectID()}, parts...), "/")
 }
 
 // Logger carries run_id, task, queue and attempt. It is never nil.

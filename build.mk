@@ -1,4 +1,4 @@
-# What is deployed. `sam build` calls build-Bridge, build-Relay, build-Tick and build-Server with ARTIFACTS_DIR; `make build` makes
+# What is deployed. `sam build` calls build-Bridge, build-Relay, build-Tick, build-Server and build-EventSender with ARTIFACTS_DIR; `make build` makes
 # the same programs, and zips of them. Equal sources give equal bytes, on every machine that has this version of Go.
 
 GO ?= go
@@ -7,15 +7,15 @@ GO ?= go
 LAMBDA_ARCH ?= arm64
 LAMBDA_FLAGS := -trimpath -buildvcs=false -ldflags '-s -w' -tags lambda.norpc
 LAMBDA_GO := GOOS=linux GOARCH=$(LAMBDA_ARCH) GOARM64=v8.0 GOAMD64=v1 CGO_ENABLED=0 GOFLAGS= $(GO)
-LAMBDA_ROLES := bridge relay tick server
+LAMBDA_ROLES := bridge relay tick server events
 
-# The folder of a role's program. The server has pages and a description of its API besides.
-lambda_folder = ./$(if $(filter server,$(1)),functionurl,functions)/$(1)
+# The folder of a role's program. The server has pages and a description of its API besides; events is a client of EventBridge.
+lambda_folder = ./$(if $(filter server,$(1)),functionurl,$(if $(filter events,$(1)),eventbus,functions))/$(1)
 
 # Where the template's build method wants a function's files.
 ARTIFACTS_DIR ?= bin/lambda
 
-.PHONY: build-Bridge build-Relay build-Tick build-Server
+.PHONY: build-Bridge build-Relay build-Tick build-Server build-EventSender
 build-Bridge:
 	$(LAMBDA_GO) build $(LAMBDA_FLAGS) -o '$(ARTIFACTS_DIR)/bootstrap' ./functions/bridge
 build-Relay:
@@ -24,9 +24,11 @@ build-Tick:
 	$(LAMBDA_GO) build $(LAMBDA_FLAGS) -o '$(ARTIFACTS_DIR)/bootstrap' ./functions/tick
 build-Server:
 	$(LAMBDA_GO) build $(LAMBDA_FLAGS) -o '$(ARTIFACTS_DIR)/bootstrap' ./functionurl/server
+build-EventSender:
+	$(LAMBDA_GO) build $(LAMBDA_FLAGS) -o '$(ARTIFACTS_DIR)/bootstrap' ./eventbus/events
 
 .PHONY: build
-build: $(LAMBDA_ROLES:%=lambda-zip-%) ## The four functions: bin/*.zip for Lambda, at most 5 MiB each, the server 6, and bin/native for this machine.
+build: $(LAMBDA_ROLES:%=lambda-zip-%) ## The five functions: bin/*.zip for Lambda, at most 5 MiB each, the server 6, and bin/native for this machine.
 
 .PHONY: $(LAMBDA_ROLES:%=lambda-zip-%)
 $(LAMBDA_ROLES:%=lambda-zip-%): lambda-zip-%:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"time"
 
@@ -53,6 +54,21 @@ func ExampleAttempt_SetOutput() {
 	_, err := run.DecodeOutput(&output)
 	fmt.Println(run.Status, output.Imported, err)
 	// Output: succeeded 2 <nil>
+}
+
+// A receipt is kept whether the attempt succeeds or not. Operators read it with "runlane runs receipts" or Runs.Receipts.
+func ExampleAttempt_SetReceipt() {
+	run := executeExample(func(_ context.Context, a *runlane.Attempt, _ []string) error {
+		began := time.Now()
+		response := &http.Response{StatusCode: http.StatusGone} // of a request
+		a.SetReceipt(runlane.Receipt{
+			Target: runlane.ReceiptHTTP, StartedAt: began, EndedAt: time.Now(),
+			Request: "POST https://example.com", Status: response.StatusCode,
+		})
+		return nil
+	})
+	fmt.Println(run.Status)
+	// Output: succeeded
 }
 
 // Notes are for people who look at a run that takes long.
@@ -368,3 +384,27 @@ func (w waits) Wait(ctx context.Context, request runlane.WaitRequest) (runlane.W
 }
 
 func (waits) Token(name string, _ time.Duration) (string, error) { return "token of " + name, nil }
+
+// A payment is made once, although its answer got lost and an operator retried the run.
+func ExampleAttempt_EffectID() {
+	charged := map[string]bool{} // the bank's: it knows the keys of payments
+	charge := runlane.NewTask[string]("orders.charge", nil).Handle(
+		func(_ context.Context, a *runlane.Attempt, order string) error {
+			if key := a.EffectID("charge"); !charged[key] {
+				charged[key] = true
+				fmt.Println("charge", order, "under", key)
+			}
+			return nil
+		})
+	first := runlane.Run{ID: "run_1", Payload: []byte(`"order 7"`)}
+	retry := runlane.Run{ID: "run_2", Payload: first.Payload, Source: runlane.Source{OriginID: "run_1"}}
+	for _, run := range []runlane.Run{first, first, retry} {
+		if err := charge.Execute(context.Background(), runlane.NewAttempt(run, 1, runlane.AttemptHost{}), run.Payload); err != nil {
+			fmt.Println(err)
+		}
+	}
+	fmt.Println(retry.ID, "has the effects of", retry.EffectID())
+	// Output:
+	// charge order 7 under run_1/charge
+	// run_2 has the effects of run_1
+}

@@ -2,6 +2,7 @@ package runlane
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"strings"
@@ -61,6 +62,10 @@ func (r *Run) Clone() *Run {
 	c.Meta = maps.Clone(r.Meta)
 	return &c
 }
+
+// EffectID is a key for effects outside, equal in all attempts of a run and of its retries: the ID of the first of them.
+// See [Attempt.EffectID].
+func (r *Run) EffectID() string { return string(cmp.Or(r.Source.OriginID, r.ID)) }
 
 // DecodeOutput reads the output that [Attempt.SetOutput] stored. ok is false without one. If this process could not
 // open the output, the error is [ErrPayloadUnreadable].
@@ -222,6 +227,10 @@ type Source struct {
 	FlowID     FlowID     `json:"flowId,omitempty"`     // flow
 	Node       string     `json:"node,omitempty"`       // flow: the run's node
 	Round      int        `json:"round,omitempty"`      // flow: its number of retries when the run was made
+
+	// OriginID is the run that did this piece of work first: of a retried run, of a node that its flow retries, and of a
+	// run that a retried run calls again. Empty for the first one. See [Run.EffectID].
+	OriginID RunID `json:"originId,omitempty"`
 }
 
 // SourceType is the way a run was made.

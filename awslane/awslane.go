@@ -34,6 +34,9 @@ const (
 type Options struct {
 	// Environment of runtimes on this lane that set none. "" means runlane.DefaultEnvironment.
 	Environment runlane.Environment
+	// EventQueues are the URLs of the queues of events that a bus refused: of those to be sent again, and of those given
+	// up. doctor counts them. nil means that doctor does not look.
+	EventQueues []string
 	// Fair prevents tenants with many runs from delaying others on standard queues: see sqstransport.Options.
 	Fair bool
 	// Logger of the transport. nil means the runtime's.
@@ -64,8 +67,13 @@ func New(cfg aws.Config, options Options) (*lane.Lane, error) {
 	if options.Throttled != nil {
 		cfg.APIOptions = append(slices.Clone(cfg.APIOptions), countThrottles(options.Throttled))
 	}
-	transport, err := sqstransport.New(sqs.NewFromConfig(cfg), options.Queues,
+	queues := sqs.NewFromConfig(cfg)
+	transport, err := sqstransport.New(queues, options.Queues,
 		&sqstransport.Options{Fair: options.Fair, Logger: options.Logger})
+	if err != nil {
+		return nil, err
+	}
+	watching, err := watchEvents(transport, queues, options.EventQueues)
 	if err != nil {
 		return nil, err
 	}
@@ -73,12 +81,12 @@ func New(cfg aws.Config, options Options) (*lane.Lane, error) {
 		// Emulators send no checksum with errors, and the SDK would log a warning for each. AWS always sends one.
 		o.DisableValidateResponseChecksum = o.DisableValidateResponseChecksum || o.BaseEndpoint != nil
 	})
-	return lane.New(dynamostore.New(client, options.Table, nil), transport, &lane.Options{
+	return lane.New(dynamostore.New(client, options.Table, nil), watching, &lane.Options{
 		Environment: options.Environment, Name: "aws", ProductionDurable: true,
 	})
 }
 
-// FromEnv reads RUNLANE_ENV, RUNLANE_TABLE, RUNLANE_QUEUES and AWS's variables and files. It makes no request. A
+// FromEnv reads RUNLANE_ENV, RUNLANE_TABLE, RUNLANE_QUEUES, RUNLANE_EVENT_QUEUES and AWS's variables and files. It makes no request. A
 // missing or wrong value is runlane.ErrConfigurationInvalid, with the variable and how to set it.
 //
 // Programs built with the tag lambda.norpc, like functions, read only the variables that Lambda sets: keys, region,
@@ -138,6 +146,7 @@ func fromEnv(ctx context.Context, table string) (*lane.Lane, error) {
 		Environment: environment,
 		Table:       table,
 		Queues:      queues,
+		EventQueues: splitURLs(os.Getenv(EventQueuesVariable)),
 		Throttled:   host.Of(ctx).Throttled,
 	})
 }

@@ -14,11 +14,9 @@ func backupCommand() *command {
 		name:  "backup",
 		usage: "FILE",
 		short: "Copy a lane in a file while it works",
-		long: "The copy has all environments, as they were at one moment, and is a lane like any other: --lane " +
-			"sqlite:FILE. It is written under another name, synced, opened, checked and then renamed, so FILE is " +
-			"always whole. An existing file is never overwritten. Programs go on meanwhile.\n\n" +
-			"This needs a lane in a file. On AWS use the table's own recovery and backups: docs/operating.md. " +
-			"\"export\" moves an environment between lanes.",
+		long: "The copy has all environments, as they were at one moment, and is a lane like any other. FILE is " +
+			"always whole, and an existing one is never overwritten.\n\nThis needs a lane in a file. On AWS use " +
+			"the table's own recovery: docs/runbook.md. \"export\" moves an environment between lanes.",
 		examples: []string{"backup state-2026-03-01.db --lane sqlite:state.db"},
 		min:      1, max: 1,
 		local: true,
@@ -61,9 +59,9 @@ func restoreCommand() *command {
 		name:  "restore",
 		usage: "COPY",
 		short: "Put a copy that \"backup\" made in the place of a lane's file",
-		long: "First stop all programs that use the file: while it is open, it is not replaced. COPY is checked and " +
-			"copied, and stays. The file and its log are replaced in one step; their old contents are lost. Never use " +
-			"\"cp\" for this: the old log would stay, and the file would be refused.",
+		long: "First stop all programs that use the file. The file and its log are replaced in one step; their old " +
+			"contents are lost, and COPY stays. Never use \"cp\" for this: the old log would stay, and the file " +
+			"would be refused.",
 		examples: []string{"restore state-2026-03-01.db --lane sqlite:state.db"},
 		min:      1, max: 1,
 		local: true,
@@ -117,6 +115,6 @@ func notInFile(what string) error {
 	return &runlane.Error{
 		Code:    runlane.ErrCapabilityUnsupported,
 		Message: what + " is not a file",
-		Hint:    "give --lane sqlite:PATH; a table has its own backups: docs/operating.md",
+		Hint:    "give --lane sqlite:PATH; a table has its own recovery: docs/runbook.md",
 	}
 }

@@ -30,11 +30,9 @@ func benchCommand() *command {
 		min:   1,
 		max:   2,
 		words: taskNames,
-		long: "Makes runs with one payload and prints the median and the 90th and 99th percentile of the time to " +
-			"trigger, to start and in all. The runs are real: workers of this lane execute them, and they stay " +
-			"listed until pruned.\n\nWith --work this process executes them, as a lane in memory needs. Waits " +
-			"are measured by the clocks of the processes that trigger and execute. A task with an idempotency " +
-			"key gets a new one for each run.",
+		long: "Makes runs with one payload and prints percentiles of the time to trigger, to start and in all. The " +
+			"runs are real: workers of this lane execute them, and they stay listed until pruned. With --work this " +
+			"process executes them, as a lane in memory needs.",
 		examples: []string{
 			"bench reports.nightly --runs 20",
 			"bench emails.welcome @payload.json --runs 500 --yes --json",
@@ -50,7 +48,7 @@ func benchCommand() *command {
 			)
 			flags.BoolVar(&b.work, "work", false, "execute the runs here too")
 			dryRun := flags.Bool("dry-run", false, "only say what would be done")
-			foreign := flags.Bool("foreign", false, "take the name of the task as it is, without looking it up")
+			foreign := flags.Bool("foreign", false, "take the task's name without looking it up")
 			yes := flags.Bool("yes", false, "do not ask")
 			return func(ctx context.Context, s *session, args []string) error {
 				switch {

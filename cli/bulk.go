@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	askHelp  = "\n\nThe runs are counted first; without a terminal --yes is required."
-	bulkHelp = " Without RUN it applies to the runs of the filter, or with --all to every run." + askHelp
+	askHelp  = " The runs are counted first; without a terminal --yes is required."
+	bulkHelp = "\n\nWithout RUN it applies to the runs of the filter, or with --all to every run." + askHelp
 )
 
 // Limits of one round, and of rounds that only count.

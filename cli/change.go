@@ -117,7 +117,7 @@ func runsResumeCommand() *command {
 		runsOperation("resume", "resumed", resumeOne, (*core.Runs).ResumeAll))
 }
 
-const askTwice = "Asking twice makes one run, and the second answer says so: to repeat again, repeat the new run."
+const askTwice = "Asking twice makes one run: to repeat again, repeat the new run."
 
 func runsRetryCommand() *command {
 	return operationCommand("retry", "Repeat failed runs, as new runs",
@@ -241,9 +241,8 @@ func runsPruneCommand() *command {
 	return &command{
 		name:  "prune",
 		short: "Remove runs that ended long enough ago, with their histories",
-		long: "The oldest go first. Removed runs are gone. --older-than 0 means every run that has ended. Runs that " +
-			"still retain an idempotency key stay, unless --release-owners is given: without them a duplicate trigger " +
-			"would be accepted." + askHelp,
+		long: "The oldest go first. Runs that still retain an idempotency key stay, unless --release-owners is given: " +
+			"without them a duplicate trigger would be accepted." + askHelp,
 		examples: []string{
 			"runs prune --older-than 90d --dry-run",
 			"runs prune --older-than 90d --status succeeded --yes",

@@ -25,14 +25,12 @@ func devCommand() *command {
 		name:  "dev",
 		short: "Run everything in this process: worker, tick, schedules",
 		local: true,
-		long: "Prints each transition of a run.\n\nWithout RUNLANE_LANE and RUNLANE_TABLE, runs are kept in " +
-			".runlane/dev.db of the folder, and the next session goes on with them. Commands in the folder or " +
-			"below it that name no lane and no table use that file, with or without a session. With --memory, or " +
-			"in a program with a memory lane of its own, runs end with the session.\n\nWithout " +
-			"RUNLANE_TOKEN_KEYS a session makes a key for answer tokens and keeps it beside the file.\n\nThe " +
-			"program is not rebuilt when its source changes: start it again. A binary without tasks builds the " +
-			"program of the current folder and becomes its dev.\n\nAn interrupt lets attempts finish for the " +
-			"grace, hands the others back, and lists them.",
+		long: "Prints each transition of a run. Without RUNLANE_LANE and RUNLANE_TABLE, runs are kept in " +
+			".runlane/dev.db of the folder for the next session and for commands that name no lane. Without " +
+			"RUNLANE_TOKEN_KEYS it makes a key for answer tokens and keeps it beside the file.\n\nThe program is " +
+			"not rebuilt when its source changes: start it again. A binary without tasks builds the program of the " +
+			"current folder and becomes its dev. An interrupt lets attempts finish for the grace, hands the others " +
+			"back, and lists them.",
 		examples:  []string{"dev", "dev --memory", "dev --json | jq -c .type"},
 		makesFile: true,
 		act: func(flags *flag.FlagSet) action {
@@ -46,7 +44,7 @@ func devCommand() *command {
 			)
 			listen := flags.String("listen", devListen, "ADDRESS on which HTTP API and console answer; a free port of "+
 				"this machine unless given, and nowhere with an empty one")
-			memory := flags.Bool("memory", false, "keep runs in memory: nothing is left when it stops")
+			memory := flags.Bool("memory", false, "keep runs in memory only")
 			return func(ctx context.Context, s *session, _ []string) error {
 				if s.project {
 					return s.devProject(ctx)

@@ -18,25 +18,67 @@ import (
 
 const commandsIntroduction = `# Commands
 
-The ` + "`--help`" + ` of every command, written by ` + "`go test ./cli -update`" + `. [Shared flags](#shared-flags) are those of two commands or more. A command that gives
-one another meaning describes it.
+The ` + "`--help`" + ` of every command, written by ` + "`go test ./cli -update`" + `, without what the page has already. A heading is what follows
+` + "`runlane`" + `.
 
 A program with tasks has the same commands: ` + "`func main() { os.Exit(cli.Main(context.Background(), open)) }`" + `, where open
-builds the runtime; ` + "`runlane init NAME`" + ` writes such a program. The binary of ` + "[cmd/runlane](../cmd/runlane)" + ` has no tasks: it
+builds the runtime; ` + "`runlane init NAME`" + ` writes such a program. The binary of [cmd/runlane](../cmd/runlane) has no tasks: it
 operates existing runs, triggers the tasks that ticks have stored, and knows queues by RUNLANE_QUEUES and RUNLANE_LIMITS
-(` + "`--limits`" + `, name=number pairs). On AWS without RUNLANE_QUEUES it reads, cancels and prunes, and refuses what would wake a worker. It reads keys of
-encrypted payloads from RUNLANE_KEYS or RUNLANE_KEYS_FILE ([encryption.md](encryption.md)) and shows runs without payloads if there are none, and
-keys of answer tokens from RUNLANE_TOKEN_KEYS ([signals.md](signals.md)).
+(` + "`--limits`" + `, name=number pairs). On AWS without RUNLANE_QUEUES it refuses what would wake a worker. Without the keys of
+[encrypted payloads](encryption.md) it shows runs without payloads.
 
 The lane is the first of: a flag (` + "`--lane`" + `, ` + "`--table`" + ` and the others that stand for a variable); RUNLANE_LANE, RUNLANE_TABLE or
-RUNLANE_QUEUES; the file ` + "`.runlane/dev.db`" + ` of ` + "`runlane dev`" + ` in the current folder or one above it, with or without a session; the
-program's opener. It is ` + "`sqlite:PATH`, `aws:` or `mem:`" + ` ([sqlite.md](sqlite.md)); a named table means ` + "`aws:`" + ` unless RUNLANE_LANE says
-otherwise. Variables of AWS alone choose nothing. An empty flag (` + "`--table=`" + `) takes its variable away. ` + "`init`, `dev`, `token`, `restore`, `completion`, `version`" + `
+RUNLANE_QUEUES; the file ` + "`.runlane/dev.db`" + ` of ` + "`runlane dev`" + ` in the current folder or one above it; the program's opener.
+It is ` + "`sqlite:PATH`" + `, ` + "`aws:`" + ` or ` + "`mem:`" + ` ([sqlite.md](sqlite.md)); a named table means ` + "`aws:`" + ` unless RUNLANE_LANE says
+otherwise. An empty flag (` + "`--table=`" + `) takes its variable away. ` + "`init`" + `, ` + "`dev`" + `, ` + "`token`" + `, ` + "`restore`" + `, ` + "`completion`" + `, ` + "`version`" + `
 and ` + "`worker`" + ` do not look for the file; a worker without a lane executes what its opener's lane has.
 
 Results go to stdout, everything else to stderr. Tables are for people, ` + "`--json`" + ` for programs ([json.md](json.md)).
-A run's ID may be given by its first six characters or more if no other run shares them.
+
+## Shared flags
+
+A command that gives one another meaning describes it. A command for many runs takes, without RUN, the runs of the filter, or with
+` + "`--all`" + ` every run. It counts them first; without a terminal ` + "`--yes`" + ` is required.
 `
+
+// The sets of flags that commands share, by what the document calls them.
+var (
+	filterFlags = []string{"failure-code", "queue", "schedule", "since", "source", "status", "task", "until", "waiting"}
+	manyFlags   = append([]string{"actor", "after", "all", "dry-run", "limit", "reason", "yes"}, filterFlags...)
+)
+
+// sharedNames lists shared flags of a command, with a name for each set that it has whole.
+func sharedNames(names []string) string {
+	var list []string
+	for _, set := range []struct {
+		name  string
+		flags []string
+	}{{"those for many runs", manyFlags}, {"the filter", filterFlags}} {
+		has := func(flag string) bool { return slices.Contains(names, "--"+flag) }
+		if !slices.ContainsFunc(set.flags, func(flag string) bool { return !has(flag) }) {
+			names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(set.flags, name[2:]) })
+			list = append(list, set.name)
+		}
+	}
+	return strings.Join(append(list, names...), ", ")
+}
+
+// sharedList describes the shared flags, by their sets.
+func sharedList(flags map[string]int) string {
+	sets := [3]string{}
+	for _, flag := range slices.Sorted(maps.Keys(flags)) {
+		name, _, _ := strings.Cut(flag[2:], " ")
+		switch {
+		case slices.Contains(filterFlags, name):
+			sets[0] += "  " + flag + "\n"
+		case slices.Contains(manyFlags, name):
+			sets[1] += "  " + flag + "\n"
+		default:
+			sets[2] += "  " + flag + "\n"
+		}
+	}
+	return "The filter:\n" + sets[0] + "For many runs, with the filter:\n" + sets[1] + "Others:\n" + sets[2]
+}
 
 // flagLine is a flag of a help text with its usage, which may go on in lines that are indented further.
 var flagLine = regexp.MustCompile(`(?m)^  (--\S+(?: [^a-z\s]\S*)?) {2,}(.*(?:\n {4,}\S.*)*)\n`)
@@ -63,19 +105,31 @@ func sharedFlags(texts map[string]string) map[string]int {
 	return flags
 }
 
-// shortened is a help text as the document has it: shared flags by name, no list of the commands below, no last line; "" for a group whose
-// help has one sentence, which the list of all commands has too.
+var (
+	// manyRuns are the sentences that the help of each command for many runs has.
+	manyRuns   = regexp.MustCompile(`(\n\nWithout RUN it applies|[ \n]The runs are counted)[^.]*\.(\nThe runs are[^.]*\.)?`)
+	filledLine = regexp.MustCompile(`(?m)^.+$`)
+
+	// commandList are the commands below one, each with its sentence.
+	commandList = regexp.MustCompile(`\nCommands:\n(?:  .*\n)+`)
+	// plainExample repeats the usage: it has no flag, and nothing for the shell.
+	plainExample = regexp.MustCompile(`(?m)^  runlane( [\w.-]+)*\n`)
+)
+
+// shortened is a help text as the document has it: shared flags by name, no sentences of commands for many runs, no list of the commands
+// below, at most one example, which does not repeat the usage, no last line; "" for a group whose help has one sentence.
 func shortened(path, text string, flags map[string]int) string {
 	if path == "" {
-		return text
+		_, text, _ = strings.Cut(commandList.ReplaceAllString(text, ""), "\n\n") // without the usage
+		return "runlane\n\n" + text
 	}
 	text, _, _ = strings.Cut(text, "\nFlags of every command:")
-	text = strings.TrimPrefix(text, "Usage: ")
+	text = manyRuns.ReplaceAllString(strings.Replace(strings.TrimPrefix(text, "Usage: "), " [FLAGS]\n", "\n", 1), "")
 	about, _, group := strings.Cut(text, "\n\nCommands:\n")
 	if group && !strings.Contains(strings.Join(strings.Fields(about), " "), ". ") {
 		return ""
 	}
-	text = about
+	text, examples, _ := strings.Cut(about, "\nExamples:\n")
 	var names []string
 	text = flagLine.ReplaceAllStringFunc(text, func(line string) string {
 		flag := flagLine.FindStringSubmatch(line)
@@ -87,11 +141,10 @@ func shortened(path, text string, flags map[string]int) string {
 		return ""
 	})
 	if len(names) > 0 {
-		own, examples, _ := strings.Cut(text, "\nExamples:\n")
-		own = strings.TrimSuffix(own, "Flags:\n") + "Shared flags: " + strings.Join(names, ", ") + "\n"
-		if text = own; examples != "" {
-			text += "\nExamples:\n" + examples
-		}
+		text = strings.TrimSuffix(text, "Flags:\n") + "Shared: " + sharedNames(names) + "\n"
+	}
+	if example, _, _ := strings.Cut(plainExample.ReplaceAllString(examples, ""), "\n"); example != "" {
+		text += "\nExample:\n" + example
 	}
 	return strings.TrimRight(text, "\n") + "\n"
 }
@@ -103,10 +156,11 @@ func TestCommandsDocument_IsTheHelp(t *testing.T) {
 	b.WriteString(commandsIntroduction)
 	texts := cli.Help()
 	flags := sharedFlags(texts)
-	b.WriteString("\n## Shared flags\n\n```text\n" + strings.Join(slices.Sorted(maps.Keys(flags)), "\n") + "\n```\n")
+	b.WriteString("\n" + filledLine.ReplaceAllString(sharedList(flags), "    $0"))
 	for _, path := range cli.Paths() {
 		if shown := shortened(path, texts[path], flags); shown != "" {
-			fmt.Fprintf(&b, "\n## %s\n\n```text\n%s```\n", strings.TrimSpace("runlane "+path), shown)
+			usage, about, _ := strings.Cut(shown, "\n\n")
+			fmt.Fprintf(&b, "\n## %s\n\n%s", strings.TrimPrefix(usage, "runlane "), filledLine.ReplaceAllString(about, "    $0"))
 		}
 		for line := range strings.Lines(texts[path]) {
 			if len([]rune(strings.TrimSuffix(line, "\n"))) > 80 && !strings.HasPrefix(line, "  runlane ") {

@@ -29,9 +29,9 @@ func doctorCommand() *command {
 		name:  "doctor",
 		short: "Check whether everything works, and how to fix it",
 		long: "Checks configuration, schema, access, queues, work that no worker takes, dead letters, and the " +
-			"storage's invariants; of a table also the clock; of a file also format, every page, log, room on " +
-			"the disk and syncing. Access is tried by reads that find nothing and writes that change nothing. " +
-			"The exit code is that of the first failed check.",
+			"storage's invariants; of a table also the clock; of a file also format, every page, log, room on the " +
+			"disk and syncing. Writes that try access change nothing. The exit code is that of the first failed " +
+			"check.",
 		examples: []string{"doctor", "doctor --all --json"},
 		act: func(flags *flag.FlagSet) action {
 			all := flags.Bool("all", false, "check the invariants of every run, not of a sample")
@@ -39,7 +39,7 @@ func doctorCommand() *command {
 			publish := flags.Bool(
 				"publish",
 				false,
-				"send each queue a wakeup for a run that does not exist: workers ignore it",
+				"send each queue a wakeup that workers ignore",
 			)
 			return func(ctx context.Context, s *session, _ []string) error {
 				if *sample < 0 || *sample > runlane.MaxPageLimit {

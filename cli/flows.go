@@ -45,8 +45,8 @@ func flowsListCommand() *command {
 	return &command{
 		name:  "list",
 		short: "List flows",
-		long: "Flows that have not finished come first, by their ids, then the others, the latest first. Lists lag a " +
-			"little behind what \"flows show\" shows.",
+		long: "Flows that have not finished come first, by their ids, then the others, the latest first. Lists lag " +
+			"a little behind \"flows show\".",
 		examples: []string{"flows list --status active,waiting", "flows list --status failed --json --all"},
 		act: func(flags *flag.FlagSet) action {
 			var selected flowStatuses
@@ -137,14 +137,13 @@ func (s *session) showFlows(flows []runlane.FlowState, headed bool) error {
 
 func flowsShowCommand() *command {
 	return &command{
-		name:  "show",
-		usage: "FLOW",
-		short: "Show a flow with its nodes, exactly as it is now",
-		min:   1,
-		max:   1,
-		words: flowNames,
-		long: "Each node is indented below its predecessors. STATUS is its run's, waits if it waits for other nodes, or " +
-			"not made. OUTPUT is the size of its output.",
+		name:     "show",
+		usage:    "FLOW",
+		short:    "Show a flow with its nodes, exactly as it is now",
+		min:      1,
+		max:      1,
+		words:    flowNames,
+		long:     "Each node is indented below its predecessors. STATUS is its run's, waits, or not made.",
 		examples: []string{"flows show release-42", "flows show release-42 --mermaid"},
 		act: func(flags *flag.FlagSet) action {
 			mermaid := flags.Bool("mermaid", false, "only a diagram, in the language of that name")
@@ -236,7 +235,7 @@ func flowsCancelCommand() *command {
 		max:   1,
 		words: flowNames,
 		long: "Runs that have not ended are cancelled. Nodes that go on if others failed, or always, still run and " +
-			"undo what had begun. The same command again changes nothing.",
+			"undo what had begun.",
 		examples: []string{"flows cancel release-42 --reason \"wrong branch\""},
 		act: func(flags *flag.FlagSet) action {
 			var by change
@@ -293,10 +292,9 @@ func flowsRetryCommand() *command {
 		min:   1,
 		max:   1,
 		words: flowNames,
-		long: "Nodes that succeeded stay. The new runs have the payloads of the old ones. A flow in which a node ran " +
-			"because others failed is refused, since the retry cannot redo the work that this node undid. Start " +
-			"another flow instead, or use --nothing-undone if the node undid nothing, because it was an alert, for " +
-			"example.",
+		long: "Nodes that succeeded stay. The new runs have the payloads of the old ones. A flow in which a node " +
+			"ran because others failed is refused, since the retry cannot redo what it undid: start another flow, " +
+			"or use --nothing-undone.",
 		examples: []string{
 			"flows retry release-42 --dry-run",
 			"flows retry release-42 --reason \"the printer has paper\"",

@@ -49,10 +49,9 @@ func initCommand() *command {
 		min:   1,
 		max:   1,
 		local: true,
-		long: "NAME is the folder to make. The project is one Go program with all commands of runlane and its own " +
-			"tasks. RUNLANE_LANE chooses memory, a file or AWS; template.yaml deploys it, with alarms, a " +
-			"dashboard and gradual deployments that parameters turn off. --minimal has none of these, nor " +
-			"\"functions add\" and FIFO queues, which copy parts of the whole template. Nothing is overwritten.",
+		long: "NAME is the folder to make: one Go program with the commands of runlane and its own tasks, and a " +
+			"template.yaml that deploys it with alarms, a dashboard and gradual deployments. --minimal has none of " +
+			"these three, nor \"functions add\" and FIFO queues. Nothing is overwritten.",
 		examples: []string{
 			"init hello", "init hello --minimal", "init hello --module example.org/hello --replace ../runlane-go",
 		},

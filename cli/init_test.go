@@ -85,7 +85,7 @@ func TestInit_WritesAWholeProject_AndNothingElse(t *testing.T) {
 	}
 	project := filepath.Join(folder, "hello")
 	want := []string{
-		".gitignore", "Makefile", "README.md", "go.mod", "go.sum", "lanes.go", "lanes_lambda.go", "main.go", "open.go",
+		".gitignore", "Makefile", "README.md", "events_lambda.go", "go.mod", "go.sum", "lanes.go", "lanes_lambda.go", "main.go", "open.go",
 		"samconfig.toml", "server_lambda.go", "tasks/greet.go", "tasks/greet_test.go", "tasks/tasks.go", "template.yaml",
 	}
 	if diff := cmp.Diff(want, files(t, project)); diff != "" {

@@ -11,7 +11,7 @@ import (
 )
 
 func defineAllow(set *flag.FlagSet, allow *words[string]) {
-	set.Var(allow, "allow", "TOOLS of language models that change something, like trigger,cancel; none unless given")
+	set.Var(allow, "allow", "TOOLS of language models that change something; none unless given")
 }
 
 func mcpCommand() *command {
@@ -19,17 +19,15 @@ func mcpCommand() *command {
 		name:  "mcp",
 		short: "Serve tools for language models over standard input and output",
 		local: true,
-		long: "It speaks the Model Context Protocol until its input ends; its client starts it. Tools find, " +
-			"show and explain runs, queues and schedules. They change nothing unless --allow names those that do: " +
-			"trigger, cancel, resume, retry, rerun, requeue, signal, answer, cancel_flow, retry_flow. What they " +
-			"change names the actor, as every change does.\n\n" +
-			"The same tools are served over HTTP by \"serve\", at /mcp, with the scopes of its tokens.",
+		long: "It speaks the Model Context Protocol until its input ends; its client starts it. Tools change " +
+			"nothing unless --allow names those that do: trigger, cancel, resume, retry, rerun, requeue, signal, " +
+			"answer, cancel_flow, retry_flow. \"serve\" has the same tools at /mcp.",
 		examples: []string{"mcp", "mcp --lane sqlite:state.db --allow retry,cancel --hide-payloads"},
 		act: func(flags *flag.FlagSet) action {
 			var allow words[string]
 			defineAllow(flags, &allow)
-			actor := flags.String("actor", "", "NAME of who does what the tools change; else RUNLANE_ACTOR, else USER")
-			hide := flags.Bool("hide-payloads", false, "leave payloads and outputs out of every answer")
+			actor := flags.String("actor", "", "NAME of the actor, kept with the change; else RUNLANE_ACTOR, else USER")
+			hide := flags.Bool("hide-payloads", false, "leave payloads and outputs out of answers")
 			return func(ctx context.Context, s *session, _ []string) error {
 				by, err := s.actor(*actor)
 				if err != nil {

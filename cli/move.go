@@ -17,10 +17,10 @@ func exportCommand() *command {
 	return &command{
 		name:  "export",
 		short: "Write an environment as JSON, to move it to another lane",
-		long: "Writes one JSON object a line to stdout: tasks, schedules, each run with its whole history, which is " +
-			"verified, and flows. \"import\" reads it on another lane: docs/moving.md. First stop everything that " +
-			"triggers and executes. A run with an attempt in progress is refused, or waited for with --wait. A run " +
-			"with unread signals is refused, since the file cannot hold them, unless --leave-signals is given.",
+		long: "Writes one JSON object a line to stdout: tasks, schedules, each run with its whole history, and " +
+			"flows. First stop everything that triggers and executes: docs/moving.md. A run with an attempt in " +
+			"progress is refused, or waited for with --wait; one with unread signals is refused, unless " +
+			"--leave-signals is given.",
 		examples: []string{
 			"export --lane sqlite:state.db > state.ndjson", "export --wait --timeout 10m > state.ndjson",
 		},
@@ -60,9 +60,8 @@ func importCommand() *command {
 		name:  "import",
 		usage: "FILE|-",
 		short: "Read what \"export\" wrote into the environment of this lane",
-		long: "The whole file is read before anything is written: a truncated or changed one is refused. Waiting runs " +
-			"go on here. Repeat an interrupted import with the same file. The environment has the name of the " +
-			"exported one; let nothing trigger into it meanwhile.",
+		long: "A truncated or changed file is refused before anything is written. Waiting runs go on here. Repeat " +
+			"an interrupted import with the same file, and let nothing trigger into the environment meanwhile.",
 		examples: []string{"import state.ndjson --lane aws:", "import - --lane sqlite:new.db < state.ndjson"},
 		min:      1, max: 1,
 		makesFile: true,

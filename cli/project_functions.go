@@ -33,10 +33,10 @@ func functionsAddCommand() *command {
 		min:   1, max: 1,
 		local: true,
 		long: "Adds a function to template.yaml for runs of the given queues: the same program with a separate " +
-			"timeout, memory, concurrency, role, log and alarms, copied from the bridge, which executes all " +
-			"other runs. Declare the queues first (queues add); each gets an SQS queue unless it has one. Called " +
-			"again with other limits, it sets those of new stacks. A queue taken from another function stays " +
-			"readable for that one until the next call after the deployment. The difference is shown first.",
+			"timeout, memory, concurrency, role, log and alarms. Limits that are not given are the bridge's. " +
+			"Declare the queues first (queues add); each gets an SQS queue unless it has one. A queue taken from " +
+			"another function stays readable for that one until the next call after the deployment. The difference " +
+			"is shown first.",
 		examples: []string{
 			"functions add slow --queues reports,exports --timeout 900",
 			"functions add wide --queues thumbnails --memory 2048 --concurrency 200",
@@ -49,16 +49,16 @@ func functionsAddCommand() *command {
 			})
 			flags.IntVar(
 				&f.Timeout, "timeout", 0,
-				"SECONDS of an invocation: 30, 60, 120, 300, 600 or 900; the bridge's unless given",
+				"SECONDS of an invocation: 30, 60, 120, 300, 600 or 900",
 			)
-			flags.IntVar(&f.Memory, "memory", 0, "MEGABYTES of memory, 128 to 10240; the bridge's unless given")
+			flags.IntVar(&f.Memory, "memory", 0, "MEGABYTES of memory, 128 to 10240")
 			flags.IntVar(
 				&f.BatchSize, "batch-size", 0,
-				"NUMBER of wakeups in an invocation at most, 1 to 10; the bridge's unless given",
+				"NUMBER of wakeups in an invocation at most, 1 to 10",
 			)
 			flags.IntVar(
 				&f.Concurrency, "concurrency", 0,
-				"NUMBER of invocations of a queue at once, 2 to 1000; the bridge's unless given",
+				"NUMBER of invocations of a queue at once, 2 to 1000",
 			)
 			dryRun, yes := editFlags(flags)
 			return func(ctx context.Context, s *session, args []string) error {

@@ -29,9 +29,8 @@ func queuesAddCommand() *command {
 		min:   1, max: 1,
 		local: true,
 		long: "Writes the queue into the project's Go code; its wakeups travel with those of \"default\". --own " +
-			"adds an SQS queue to template.yaml, with dead letters, alarms, policies and a place in " +
-			"RUNLANE_QUEUES, copied from the template's first queue; --fifo a FIFO queue. Adding a queue again " +
-			"changes nothing. The difference is shown first.",
+			"adds an SQS queue to template.yaml, with all that the first one has; --fifo a FIFO queue. The " +
+			"difference is shown first.",
 		examples: []string{"queues add reports", "queues add reports --own", "queues add payments --fifo --dry-run"},
 		act: func(flags *flag.FlagSet) action {
 			own := flags.Bool("own", false, "with a separate SQS queue")

@@ -24,10 +24,10 @@ func queuesListCommand() *command {
 	return &command{
 		name:  "list",
 		short: "List the queues known here, and those that can be reached",
-		long: "KNOWN is whether this program has the queue's limit, from its code or RUNLANE_LIMITS; LIMIT of another " +
-			"program's queue is the one that its ticks have stored, or \"?\". BOUND is whether RUNLANE_QUEUES names " +
-			"the queue; the wakeups of a queue \"by default\" travel with those of default. ORDERED queues execute " +
-			"the runs of one concurrency key one after the other.",
+		long: "KNOWN is whether this program has the queue's limit, from its code or RUNLANE_LIMITS; another " +
+			"program's LIMIT is the one that its ticks stored, or \"?\". BOUND is whether RUNLANE_QUEUES names the " +
+			"queue; \"by default\" its wakeups travel with those of default. ORDERED queues execute the runs of a " +
+			"concurrency key in turn.",
 		examples: []string{"queues list"},
 		act: func(*flag.FlagSet) action {
 			return func(ctx context.Context, s *session, _ []string) error {
@@ -86,10 +86,9 @@ func queuesStatsCommand() *command {
 		usage: "[QUEUE...]",
 		short: "Count what waits and what runs",
 		max:   -1,
-		long: "WAITING runs are due; OLDEST is when the first became due. DELAYED ones are not due yet. BACKLOG and " +
-			"TAKEN are the transport's own messages. A plus marks a lower bound. For named queues the concurrency " +
-			"keys follow: a bounded queue has its limit of slots for each key, held by RUNNING runs and by the " +
-			"RESERVED ones among the waiting.",
+		long: "WAITING runs are due, since OLDEST; DELAYED ones are not. BACKLOG and TAKEN are the transport's own " +
+			"messages. A plus marks a lower bound. For named queues the concurrency keys follow: RUNNING runs hold " +
+			"slots, and so do RESERVED ones, which wait.",
 		examples: []string{"queues stats", "queues stats emails --json"},
 		words:    queueNames,
 		act: func(*flag.FlagSet) action {

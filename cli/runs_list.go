@@ -16,6 +16,7 @@ import (
 func runsCommand() *command {
 	return &command{name: "runs", short: "Look at runs, stop them, repeat them, remove them", below: []*command{
 		runsListCommand(), runsGetCommand(), runsEventsCommand(), runsAttemptsCommand(), runsStepsCommand(),
+		runsReceiptsCommand(),
 		runsTreeCommand(),
 		runsExplainCommand(),
 		runsWatchCommand(),
@@ -31,9 +32,9 @@ func runsListCommand() *command {
 	return &command{
 		name:  "list",
 		short: "List runs",
-		long: "Active runs come first, by when they next need attention, then finished ones, the newest first. Lists " +
-			"lag a little behind what \"runs get\" shows. TRIES counts attempts; ABOUT is why a run failed, its " +
-			"concurrency key, what it waits for or asks, and the schedule or flow that made it.",
+		long: "Active runs come first, by when they next need attention, then finished ones, the newest first. " +
+			"Lists lag a little behind \"runs get\". ABOUT is why a run failed, its concurrency key, what it waits " +
+			"for or asks, and the schedule or flow that made it.",
 		examples: []string{
 			"runs list --status failed --task emails.welcome",
 			"runs list --status active --json --all",

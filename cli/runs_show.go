@@ -17,13 +17,12 @@ import (
 
 func runsGetCommand() *command {
 	return &command{
-		name:  "get",
-		usage: "RUN...",
-		short: "Show runs, exactly as they are now",
-		min:   1,
-		max:   -1,
-		long: "RUN is an id, or a prefix of at least six characters that no other run shares; this holds for every " +
-			"command.",
+		name:     "get",
+		usage:    "RUN...",
+		short:    "Show runs, exactly as they are now",
+		min:      1,
+		max:      -1,
+		long:     "RUN is an id, or its first six characters or more; this holds for every command.",
 		examples: []string{"runs get run_01J8ZQ4T", "runs get run_01J8ZQ4T --output"},
 		act: func(flags *flag.FlagSet) action {
 			payload := flags.Bool("payload", false, "only the payload, byte by byte")

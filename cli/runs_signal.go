@@ -14,8 +14,8 @@ import (
 type sentFlags struct{ actor, body string }
 
 func (f *sentFlags) define(set *flag.FlagSet) {
-	set.StringVar(&f.actor, "actor", "", "NAME of the sender, kept with its effects; else RUNLANE_ACTOR, else USER")
-	set.StringVar(&f.body, "body", "", "JSON|@FILE|- of the signal: here, in a file, or on stdin; null unless given")
+	set.StringVar(&f.actor, "actor", "", "NAME of the actor, kept with the change; else RUNLANE_ACTOR, else USER")
+	set.StringVar(&f.body, "body", "", "JSON|@FILE|- of the signal; null unless given")
 }
 
 // read checks the flags here, so that any later refusal by core is about the run.
@@ -35,10 +35,9 @@ func runsSignalCommand() *command {
 		short: "Send a signal to a run, or to a node of a flow",
 		min:   1,
 		max:   2,
-		long: "A run that waits for it is called again with the body; any other run finds it at its next wait of that " +
-			"name. With --id only the first of several counts. \"runs get\" shows what a run waits for; \"runs list " +
-			"--waiting input\" lists runs that wait for a person. With --flow and --node it goes to the latest run of " +
-			"the node, even after a retry of the flow.",
+		long: "A run that waits for it is called again with the body; any other run finds it at its next wait of " +
+			"that name. \"runs list --waiting input\" lists runs that wait for a person. With --flow and --node it " +
+			"goes to the latest run of the node.",
 		examples: []string{
 			"runs signal run_01J8ZQ4T approved --body '{\"by\":\"ada\"}' --id mail-7",
 			"runs signal run_01J8ZQ4T invoice --body @invoice.json",
@@ -47,7 +46,7 @@ func runsSignalCommand() *command {
 		act: func(flags *flag.FlagSet) action {
 			var sent sentFlags
 			sent.define(flags)
-			id := flags.String("id", "", "ID under which it counts once, however often it is sent; new unless given")
+			id := flags.String("id", "", "ID under which it counts once; new unless given")
 			var node runlane.Node
 			flags.StringVar((*string)(&node.Flow), "flow", "", "FLOW of the node that it is for")
 			flags.StringVar(&node.Name, "node", "", "NAME of the node that it is for")
@@ -118,9 +117,8 @@ func runsAnswerCommand() *command {
 		short: "Answer the question of a run with the token of a link",
 		min:   1,
 		max:   1,
-		long: "The token names the run and the signal, and is verified with the keys of RUNLANE_TOKEN_KEYS. It " +
-			"answers once: the same again is a success, another answer is a conflict. \"runs signal\" needs no " +
-			"token.",
+		long: "The token names the run and the signal, and is verified with RUNLANE_TOKEN_KEYS. It answers once: " +
+			"the same again is a success, another answer is a conflict.",
 		examples: []string{"runs answer rlt1.eyJlIjoi.Zm9yZ2Vk --body '{\"by\":\"ada\"}'"},
 		act: func(flags *flag.FlagSet) action {
 			var sent sentFlags

@@ -11,13 +11,12 @@ import (
 
 func runsStepsCommand() *command {
 	return &command{
-		name:  "steps",
-		usage: "RUN",
-		short: "List what a run remembers: its steps, checkpoints and snapshots",
-		min:   1,
-		max:   1,
-		long: "In the order of recording, each with the attempt that recorded it. What is recorded is not executed " +
-			"again: docs/workflows.md.",
+		name:     "steps",
+		usage:    "RUN",
+		short:    "List what a run remembers: its steps, checkpoints and snapshots",
+		min:      1,
+		max:      1,
+		long:     "In the order of recording, each with the attempt that recorded it. Steps: docs/workflows.md.",
 		examples: []string{"runs steps run_01J8ZQ4T", "runs steps run_01J8ZQ4T --snapshots --json"},
 		act: func(flags *flag.FlagSet) action {
 			snapshots := flags.Bool("snapshots", false, "only snapshots, the latest first")

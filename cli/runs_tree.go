@@ -17,9 +17,8 @@ func runsTreeCommand() *command {
 		short: "Show a run with what it called, and what that called",
 		min:   1,
 		max:   1,
-		long: fmt.Sprintf("At most %d runs are shown altogether. Where a call has more than are shown, those that "+
-			"failed come first, then those that have not ended, and the others are counted by their status. Calls: "+
-			"docs/workflows.md.", core.MaxTreeShown),
+		long: fmt.Sprintf("At most %d runs are shown. Of a call, failed runs come first, then those that have not ended; the "+
+			"others are counted by their status. Calls: docs/workflows.md.", core.MaxTreeShown),
 		examples: []string{"runs tree run_01J8ZQ4T", "runs tree run_01J8ZQ4T --each 100 --json"},
 		act: func(flags *flag.FlagSet) action {
 			each := flags.Int("each", core.DefaultTreeEach, "NUMBER of runs to show of each call, 20 unless given")

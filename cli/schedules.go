@@ -16,7 +16,7 @@ func schedulesCommand() *command {
 	return &command{
 		name:  "schedules",
 		short: "Look at schedules, pause and resume them",
-		long:  "Definitions are in the program that has the schedule: next, resume and trigger need them.",
+		long:  "Next, resume and trigger need the program that defines the schedule.",
 		below: []*command{
 			schedulesListCommand(), schedulesNextCommand(), schedulesChangeCommand("pause"),
 			schedulesChangeCommand("resume"),
@@ -29,9 +29,8 @@ func schedulesListCommand() *command {
 	return &command{
 		name:  "list",
 		short: "List schedules",
-		long: "STATE is active, paused, new (no program has stored the schedule yet) or elsewhere (another program " +
-			"defines and evaluates it). WHEN is known to the program that defines it; --absolute shows its times in its " +
-			"zone.",
+		long: "STATE is active, paused, new (not stored yet) or elsewhere (another program defines it, and knows " +
+			"WHEN). --absolute shows its times in its zone.",
 		examples: []string{"schedules list"},
 		act: func(*flag.FlagSet) action {
 			return func(ctx context.Context, s *session, _ []string) error {

@@ -17,6 +17,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/internal/host"
 	"github.com/runlane/runlane-go/server"
+	"github.com/runlane/runlane-go/server/schema"
 )
 
 const serveGrace = 10 * time.Second
@@ -36,13 +37,13 @@ func (f *serveFlags) define(set *flag.FlagSet) {
 	defineAllow(set, &f.allow)
 	set.StringVar(&f.address, "listen", "127.0.0.1:0", "ADDRESS to listen on; a free port of this machine unless given")
 	set.StringVar(&f.certificate, "certificate", "", "FILE with a certificate chain, for https; --key belongs to it")
-	set.BoolVar(&f.hide, "hide-payloads", false, "leave payloads and outputs out of every answer")
+	set.BoolVar(&f.hide, "hide-payloads", false, "leave payloads and outputs out of answers")
 	set.Var(&f.hosts, "host", "NAMES that requests may have as their host, besides the address")
 	set.StringVar(&f.key, "key", "", "FILE with the certificate's key")
 	set.Var(&f.proxies, "proxy", "ADDRESSES of proxies that log callers in, like 10.0.0.0/8")
 	set.StringVar(&f.proxyHeader, "proxy-header", "", "HEADER in which a proxy names the caller")
 	set.Var(&f.proxyScopes, "proxy-scopes", "SCOPES of callers that a proxy names; read unless given")
-	set.StringVar(&f.tasks, "tasks", "", "FILE that defines tasks which clients execute; the server ticks then")
+	set.StringVar(&f.tasks, "tasks", "", "FILE that defines tasks which clients execute")
 	set.StringVar(&f.tokens, "tokens", "", "FILE with hashes of tokens, as \"token\" writes them")
 	f.webhook.define(set)
 }
@@ -52,14 +53,12 @@ func serveCommand() *command {
 		name:  "serve",
 		short: "Answer HTTP requests: the API, its description, events",
 		local: true,
-		long: "Prints its address first. Without tokens and proxies it accepts callers of this machine only and " +
-			"refuses other addresses. With a file of tokens a request has \"Authorization: Bearer TOKEN\"; " +
-			"\"token\" makes one. Behind a proxy with a login, name its addresses and its header.\n\nLanguage " +
-			"models find tools at /mcp, which only read; --allow adds others.\n\nThe server executes no runs and " +
-			"does not tick, except with --tasks, whose tasks clients in any language execute: it ticks then. " +
-			"With a webhook, on a lane in a file or in memory, it delivers the ends of runs by runs that it " +
-			"executes, and ticks too. Each change is a line of the log on stderr. An interrupt gives requests " +
-			"ten seconds. Examples: docs/server.md; reference: /docs of the server.",
+		long: "Prints its address first. Without tokens and proxies it accepts callers of this machine only. A " +
+			"token (\"token\" makes one) comes as \"Authorization: Bearer TOKEN\". Behind a proxy with a login, " +
+			"name its addresses and its header. Language models find tools at /mcp, which only read; --allow adds " +
+			"others.\n\nThe server executes no runs and does not tick, except with --tasks, whose tasks clients " +
+			"execute, and with a webhook, whose deliveries are runs (on a lane in a file or in memory). Each " +
+			"change is a line of the log on stderr. Examples: docs/server.md.",
 		examples: []string{
 			"serve", "serve --lane sqlite:state.db --listen 127.0.0.1:8080",
 			"serve --listen 0.0.0.0:8080 --tokens tokens.ndjson", "serve --tasks tasks.json",
@@ -164,7 +163,7 @@ func (s *session) readTasks(file string) ([]core.ClientTask, error) {
 	if err != nil {
 		return nil, usagef("name a file that defines tasks; docs/workers.md has one", "--tasks: %v", err)
 	}
-	return server.ReadTasks(text)
+	return server.ReadTasks(text, schema.Compile)
 }
 
 // serveBeside serves during a dev session. stop ends the server and waits for it.

@@ -21,10 +21,10 @@ type webhookFlags struct {
 
 func (f *webhookFlags) define(set *flag.FlagSet) {
 	set.StringVar(&f.url, "webhook", "", "URL to notify when runs end; needs --webhook-secret-env")
-	set.StringVar(&f.name, "webhook-name", "", "NAME by which it continues after a restart, even at another URL")
+	set.StringVar(&f.name, "webhook-name", "", "NAME by which it continues, even at another URL")
 	set.BoolVar(&f.payload, "webhook-payload", false, "include payloads and outputs")
 	set.BoolVar(&f.private, "webhook-private", false, "allow a private network or this machine, and http for them")
-	set.StringVar(&f.secret, "webhook-secret-env", "", "NAME of the variable with the secret, or with two in a change")
+	set.StringVar(&f.secret, "webhook-secret-env", "", "NAME of the variable with the secret")
 	set.Var(&f.statuses, "webhook-status", "STATUSES to notify of; succeeded, failed and cancelled unless given")
 	set.Var(&f.tasks, "webhook-task", "TASKS whose runs it is notified of; all unless given")
 }

@@ -18,9 +18,8 @@ func tasksListCommand() *command {
 	return &command{
 		name:  "list",
 		short: "List the tasks of this program, and those that ticks have stored",
-		long: "Each program that ticks stores the definitions of its tasks, so that others can trigger them. A task " +
-			"computes its KEYS from the payload: a program without the task must give them. SEEN is when a tick " +
-			"stored the definition, less than a day ago while its program ticks.",
+		long: "A task computes its KEYS from the payload: a program without the task must give them. SEEN is when " +
+			"a tick stored the definition: less than a day ago, or the program does not tick.",
 		examples: []string{"tasks list", "tasks list --json"},
 		act: func(*flag.FlagSet) action {
 			return func(ctx context.Context, s *session, _ []string) error {

@@ -29,9 +29,9 @@ func tokenCommand() *command {
 		min:   1,
 		max:   1,
 		local: true,
-		long: "The token is shown once; its hash goes into the file, a JSON object a line, which \"serve --tokens\" " +
-			"reads when it starts. NAME becomes the actor of its requests. To withdraw the token, remove the line and " +
-			"start the server again. Scopes: read, payloads, trigger, work, operate.",
+		long: "The token is shown once; its hash goes into the file, which \"serve --tokens\" reads when it " +
+			"starts. NAME becomes the actor of its requests. To withdraw the token, remove its line and restart. " +
+			"Scopes: read, payloads, trigger, work, operate.",
 		examples: []string{"token ci --scopes trigger,read,payloads --file tokens.ndjson"},
 		act: func(flags *flag.FlagSet) action {
 			var made server.Token

@@ -38,12 +38,12 @@ func (k keyFlag) Set(text string) error {
 func (k keyFlag) String() string { return "" }
 
 func (f *triggerFlags) define(set *flag.FlagSet) {
-	set.StringVar(&f.actor, "actor", "", "NAME of the actor; else RUNLANE_ACTOR, else USER")
+	set.StringVar(&f.actor, "actor", "", "NAME of the actor, kept with the change; else RUNLANE_ACTOR, else USER")
 	timeFlag(set, &f.runAt, "at", "TIME before which the run does not start, like 2026-03-01T12:00:00Z")
 	set.Var(keyFlag{&f.concurrencyKey, &f.given.Concurrency}, "concurrency-key", "KEY that partitions a bounded queue")
 	set.BoolVar(&f.deferred, "deferred", false, "leave the wakeup to the relay or the tick")
 	durationFlag(set, &f.delay, "delay", "DURATION before the run starts, like 90s or 2d")
-	set.BoolVar(&f.foreign, "foreign", false, "take the name of the task as it is, without looking it up")
+	set.BoolVar(&f.foreign, "foreign", false, "take the task's name without looking it up")
 	set.StringVar(&f.runID, "id", "", "RUN id of your own; a second trigger with it returns the run")
 	set.Var(
 		keyFlag{&f.idempotencyKey, &f.given.Idempotency},
@@ -97,13 +97,13 @@ func triggerCommand() *command {
 		short: "Start a run, or with --batch many",
 		max:   2,
 		words: taskNames,
-		long: "The payload is JSON, null unless given.\n\nA task of another program is found among those that " +
-			"ticks have stored (\"tasks list\") and gets the same run; keys computed from the payload have to be " +
-			"given then.\n\nWith --wait the exit code is the run's end: 0 succeeded, 1 failed, 4 " +
-			"cancelled.\n\n--batch reads one object a line, like {\"payload\":{\"userId\":\"u_1\"}}: payload, " +
-			"optionally task, queue, runId, idempotencyKey, singletonKey, concurrencyKey, delay, runAt, meta. On " +
-			"a lane with ordered queues runs are made in the order of the lines, elsewhere several at once. An " +
-			"interrupted batch prints how to resume it without making a run twice.",
+		long: "The payload is JSON, null unless given. A task of another program is found among those that ticks " +
+			"have stored (\"tasks list\"); keys computed from the payload have to be given then. With --wait the " +
+			"exit code is the run's end: 0 succeeded, 1 failed, 4 cancelled.\n\n--batch reads one object a line, " +
+			"like {\"payload\":{\"userId\":\"u_1\"}}: payload, optionally task, queue, runId, idempotencyKey, " +
+			"singletonKey, concurrencyKey, delay, runAt, meta. Runs are made several at once, on a lane with " +
+			"ordered queues one after the other. An interrupted batch prints how to resume it without making a run " +
+			"twice.",
 		examples: []string{
 			"trigger emails.welcome '{\"userId\":\"u_1\"}' --wait", "trigger emails.welcome @payload.json --delay 10m",
 			"trigger emails.welcome --batch users.ndjson --json",

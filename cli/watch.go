@@ -15,8 +15,8 @@ func runsWatchCommand() *command {
 		short: "Follow a run to its end",
 		min:   1,
 		max:   1,
-		long: "The exit code is the run's: 0 succeeded, 1 failed, 4 cancelled. An interrupt stops the watching, never " +
-			"the run. Events go to stderr; the finished run is the result.",
+		long: "The exit code is the run's: 0 succeeded, 1 failed, 4 cancelled. An interrupt stops the watching, " +
+			"never the run. Events go to stderr.",
 		examples: []string{"runs watch run_01J8ZQ4T", "runs watch run_01J8ZQ4T --timeout 10m && deploy"},
 		act: func(*flag.FlagSet) action {
 			return func(ctx context.Context, s *session, args []string) error {

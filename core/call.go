@@ -278,6 +278,10 @@ func (c *calling) read(ctx context.Context, bare bool) ([]*runlane.Run, error) {
 func (c *calling) createChildren(ctx context.Context, places []int) (existing bool, err error) {
 	var mu sync.Mutex
 	ids := childIDs(c.parent, &c.call)
+	origins, err := c.origins(ctx)
+	if err != nil {
+		return false, err
+	}
 	options := runlane.TriggerOptions{Queue: c.request.Queue, Meta: c.request.Meta}
 	err = inParallel(len(places), func(n int) error {
 		if ctx.Err() != nil { // the lease is lost, or the attempt's time is over
@@ -286,7 +290,11 @@ func (c *calling) createChildren(ctx context.Context, places []int) (existing bo
 		i := places[n]
 		given := options
 		given.RunID = ids[i]
-		result, err := c.rt.trigger(ctx, c.calls[i], &given, c.parent, c.call.Name)
+		by := caller{parent: c.parent, parentCall: c.call.Name}
+		if origins != nil {
+			by.origin = origins[i]
+		}
+		result, err := c.rt.trigger(ctx, c.calls[i], &given, by)
 		if err == nil && result.Outcome == runlane.TriggerReturnedExisting {
 			mu.Lock()
 			existing = true
@@ -295,6 +303,22 @@ func (c *calling) createChildren(ctx context.Context, places []int) (existing bo
 		return err
 	})
 	return existing, err
+}
+
+// origins returns the runs of this call in the run that did the caller's work first; nil where that is the caller, or is
+// gone: the effects of a pruned run are older than keys are kept.
+func (c *calling) origins(ctx context.Context) ([]runlane.RunID, error) {
+	if c.parent.Source.OriginID == "" {
+		return nil, nil
+	}
+	first, err := c.rt.bare(ctx, c.parent.Source.OriginID)
+	if isNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return childIDs(first, &c.call), nil
 }
 
 // checkDepth rejects a call with too many callers above it, since recursive calls would make runs without end. The

@@ -105,15 +105,19 @@ func (s *codedStorage) append(ctx context.Context, command *lane.AppendCommand) 
 	if err != nil {
 		return nil, err
 	}
-	commit, err := s.Storage.AppendRunEvents(ctx, &lane.AppendCommand{
-		Transition: c.stored, LeaseToken: command.LeaseToken, Outbox: command.Outbox,
-		Look: command.Look, Flow: command.Flow,
-	})
+	commit, err := s.Storage.AppendRunEvents(ctx, c.appended(command))
 	if err != nil {
 		return nil, withCodecSizes(err, c.changed)
 	}
 	c.commit(commit)
 	return commit, nil
+}
+
+// appended is the command with the stored transition.
+func (c *coded) appended(command *lane.AppendCommand) *lane.AppendCommand {
+	given := *command
+	given.Transition = c.stored
+	return &given
 }
 
 func (s *codedStorage) ReserveRunDispatch(

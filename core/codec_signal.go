@@ -27,7 +27,7 @@ func (s *codedStorage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*
 	if err != nil {
 		return nil, err
 	}
-	given.Resume = &lane.AppendCommand{Transition: coded.stored, Outbox: c.Resume.Outbox}
+	given.Resume = coded.appended(c.Resume)
 	commit, err := s.Storage.SendSignal(ctx, &given)
 	if err != nil {
 		return nil, withCodecSizes(err, changed)
@@ -45,7 +45,7 @@ func (s *codedStorage) NotifyEnd(ctx context.Context, c *lane.NotifyCommand) (*l
 		return nil, err
 	}
 	given := *c
-	given.Resume = &lane.AppendCommand{Transition: coded.stored, Outbox: c.Resume.Outbox}
+	given.Resume = coded.appended(c.Resume)
 	commit, err := s.Storage.NotifyEnd(ctx, &given)
 	if err == nil {
 		coded.commit(commit)

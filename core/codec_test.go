@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -167,6 +168,64 @@ func TestCodec_Records(t *testing.T) {
 	codec.encode = func() error { return errors.New("no key service") }
 	if _, err := coded.KeepRecord(t.Context(), keep); !errors.Is(err, runlane.ErrStorageUnavailable) {
 		t.Errorf("a codec that fails: %v", err)
+	}
+}
+
+// commandStorage keeps the last command to append.
+type commandStorage struct {
+	*memlane.Storage
+	got *lane.AppendCommand
+}
+
+func (s *commandStorage) AppendRunEvents(_ context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
+	s.got = c
+	return &lane.Commit{}, nil
+}
+
+func (s *commandStorage) SendSignal(_ context.Context, c *lane.SignalCommand) (*lane.Commit, error) {
+	s.got = c.Resume
+	return &lane.Commit{}, nil
+}
+
+func (s *commandStorage) NotifyEnd(_ context.Context, c *lane.NotifyCommand) (*lane.Commit, error) {
+	s.got = c.Resume
+	return &lane.Commit{}, nil
+}
+
+// Without the application's writes there would be a run without its booking.
+func TestCodec_PassesTheWholeCommand(t *testing.T) {
+	t.Parallel()
+	storage := &commandStorage{Storage: memlane.NewStorage(nil)}
+	coded := core.NewCodedStorage(storage, &scriptedCodec{key: "k"})
+	command := lanetest.NewFactory("default").Creation(t, time.Now(), lanetest.RunOptions{})
+	command.LeaseToken, command.Outbox.Published, command.Writes = "token", true, writes{}
+	command.Look, command.Flow = &lane.Look{Signals: 1}, &lane.FlowCheck{}
+	for i, value := 0, reflect.ValueOf(*command); i < value.NumField(); i++ {
+		if value.Field(i).IsZero() {
+			t.Fatalf("the test has no %s", value.Type().Field(i).Name)
+		}
+	}
+	for name, send := range map[string]func() error{
+		"append": func() error { _, err := coded.AppendRunEvents(t.Context(), command); return err },
+		"signal": func() error {
+			_, err := coded.SendSignal(t.Context(), &lane.SignalCommand{Resume: command})
+			return err
+		},
+		"notify": func() error {
+			_, err := coded.NotifyEnd(t.Context(), &lane.NotifyCommand{Resume: command})
+			return err
+		},
+	} {
+		if err := send(); err != nil {
+			t.Fatal(name, err)
+		}
+		got := *storage.got
+		if string(got.Events[0].Body.(*runlane.RunCreated).Payload) == string(command.Projected.Payload) {
+			t.Errorf("%s: the payload is plain", name)
+		}
+		if got.Transition = command.Transition; !reflect.DeepEqual(&got, command) {
+			t.Errorf("%s: the storage got %+v of %+v", name, got, command)
+		}
 	}
 }
 

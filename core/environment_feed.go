@@ -101,7 +101,7 @@ func (w *feedWalk) open() error {
 		err = &runlane.Error{
 			Code:    runlane.ErrCapabilityUnsupported,
 			Message: "the lane keeps no order of the commits of all runs",
-			Hint:    "follow single runs, or use a lane in memory or in a file",
+			Hint:    "follow single runs, use a lane in memory or in a file, or on AWS send ends to a bus (docs/events.md)",
 		}
 	}
 	if err != nil {

@@ -351,6 +351,7 @@ func (h flowHost) Repeat(ctx context.Context, by flow.By, old *runlane.Run, n *f
 		return err
 	}
 	p.id, p.options.RunID, p.node = n.RunID, n.RunID, &n.Check
+	n.Source.OriginID = runlane.RunID(old.EffectID())
 	p.traceCarrier, p.traceLink = old.TraceCarrier, nil // the flow goes on
 	return h.create(ctx, p, n)
 }

@@ -20,11 +20,11 @@ var (
 
 // plan is a validated trigger.
 type plan struct {
-	options    *runlane.TriggerOptions
-	parent     *runlane.Run     // the run of the handler that triggers; nil for applications
-	parentCall string           // the parent's call that counts the run's end; "" for none
-	node       *lane.FlowCheck  // the required state of the flow if the run is a node; nil for none
-	wait       *runlane.Waiting // delays the start of the run; nil for nothing
+	caller
+
+	options *runlane.TriggerOptions
+	node    *lane.FlowCheck  // the required state of the flow if the run is a node; nil for none
+	wait    *runlane.Waiting // delays the start of the run; nil for nothing
 
 	task           *runlane.Definition
 	queue          runlane.Queue
@@ -44,6 +44,13 @@ type plan struct {
 	traceLink      map[string]string // of the run that a rerun repeats
 
 	creation creation
+}
+
+// caller is the attempt that triggers; zero for applications.
+type caller struct {
+	parent     *runlane.Run  // the attempt's run
+	parentCall string        // its call that counts the run's end; "" for none
+	origin     runlane.RunID // the run that the call made first, see runlane.Source.OriginID
 }
 
 // plans are reused: storages keep no part of a command.
@@ -78,6 +85,7 @@ func (rt *Runtime) prepare(p *plan, call runlane.Call) error {
 		p.source.RunID = p.parent.ID
 		if p.parentCall != "" {
 			p.source = callSource(p.parent, p.parentCall)
+			p.source.OriginID = p.origin
 			p.idempotencyKey = "" // the derived run id already makes this idempotent
 		}
 		if p.traceCarrier == nil {

@@ -171,6 +171,7 @@ func (c change) planRepeat(source *runlane.Run, kind runlane.SourceType) (*plan,
 		options:        &runlane.TriggerOptions{Meta: c.repeatMeta(source.Meta)},
 	}
 	if kind == runlane.SourceManualRetry { // it goes on with the failed work; a rerun is work of its own
+		p.source.OriginID = runlane.RunID(source.EffectID())
 		p.traceCarrier, p.traceLink = source.TraceCarrier, nil
 	}
 	if kind == runlane.SourceManualRetry && source.IdempotencyKey != "" {

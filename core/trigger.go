@@ -35,23 +35,22 @@ func (rt *Runtime) Trigger(
 		return nil, err
 	}
 	defer rt.gate.leave()
-	return rt.trigger(ctx, call, options, nil, "")
+	return rt.trigger(ctx, call, options, caller{})
 }
 
 // noOptions replaces nil and is never written.
 var noOptions runlane.TriggerOptions
 
-// trigger serves applications (parent nil) and attempts of the run parent. parentCall is the parent's call that counts
-// the run's end, or "".
+// trigger serves applications (by zero) and attempts.
 func (rt *Runtime) trigger(
-	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions, parent *runlane.Run, parentCall string,
+	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions, by caller,
 ) (*runlane.TriggerResult, error) {
 	if options == nil {
 		options = &noOptions
 	}
 	p := plans.Get().(*plan)
 	defer p.done()
-	p.options, p.parent, p.parentCall = options, parent, parentCall
+	p.options, p.caller = options, by
 	if err := rt.prepare(p, call); err != nil {
 		return nil, err
 	}
@@ -337,5 +336,5 @@ func (x *execution) Trigger(
 		return nil, err
 	}
 	defer x.rt.gate.leave()
-	return x.rt.trigger(ctx, call, options, x.started, "")
+	return x.rt.trigger(ctx, call, options, caller{parent: x.started})
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
-	"github.com/runlane/runlane-go/internal/proof/fault/ddbfault"
 	"github.com/runlane/runlane-go/lanetest"
 )
 
@@ -20,18 +19,4 @@ func TestConformance_Endpoint(t *testing.T) {
 	harness := storageHarness(client, awstest.Table(t, client), func(testing.TB) dynamostore.API { return fewShards{client} })
 	harness.EventuallyConsistent = true
 	lanetest.RunStorage(t, harness)
-}
-
-func TestConformance_UnderMoreFaults(t *testing.T) {
-	t.Parallel()
-	for name, rates := range map[string]map[ddbfault.Kind]float64{
-		"ThrottlesAndOutages": {ddbfault.Throttle: 0.1, ddbfault.Outage: 0.1},
-		"TimeoutsAfterCommit": {ddbfault.Conflict: 0.1, ddbfault.Timeout: 0.2},
-		"StaleIndexes":        {ddbfault.StaleIndex: 0.2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			conformUnderFaults(t, rates)
-		})
-	}
 }

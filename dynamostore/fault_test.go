@@ -3,37 +3,32 @@
 package dynamostore_test
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
-	"github.com/runlane/runlane-go/internal/proof/fault/ddbfault"
+	"github.com/runlane/runlane-go/internal/proof/fault/front"
 	"github.com/runlane/runlane-go/lanetest"
 )
 
-// The contract holds whatever the outcome of single requests: a store that gave up, or that took its own write for another's,
-// would fail a case. More kinds of faults, with the build tag conformance: endpoint_test.go.
-func TestConformance_UnderFaults(t *testing.T) {
-	t.Parallel()
-	conformUnderFaults(t, map[ddbfault.Kind]float64{ddbfault.Conflict: 0.2, ddbfault.LostAnswer: 0.2})
+// refusing is a client behind a front that refuses requests, for conflicts and for their rate, and loses answers.
+func refusing(t *testing.T, refused, lost float64) dynamostore.API {
+	t.Helper()
+	f, client := awstest.Front(t, &front.Options{Prompt: true, Refused: refused, Lost: lost})
+	t.Cleanup(func() { // after the subtests: what never strikes proves nothing
+		if s := f.Stats(); refused > 0 && (s.Conflicts == 0 || s.Throttled == 0) || lost > 0 && s.Lost == 0 {
+			t.Errorf("the front was never needed: %v", s)
+		}
+	})
+	return client
 }
 
-func conformUnderFaults(t *testing.T, rates map[ddbfault.Kind]float64) {
-	t.Helper()
-	client := awstest.DynamoDB(t)
-	table := awstest.Table(t, client)
-	plan := ddbfault.Plan{Seed: rand.Uint64(), Rates: rates} // a choice of faults
-	t.Logf("seed %d", plan.Seed)
-	faults := &faultCount{happened: map[ddbfault.Kind]int{}}
-	t.Cleanup(func() { faults.verify(t, rates) })
-	harness := storageHarness(client, table, func(t testing.TB) dynamostore.API {
-		t.Helper()
-		faulty := ddbfault.New(t, client, plan)
-		t.Cleanup(func() { faults.add(faulty, rates) })
-		return faulty
-	})
-	harness.EventuallyConsistent = rates[ddbfault.StaleIndex] > 0
-	harness.LosesAnswers = rates[ddbfault.LostAnswer]+rates[ddbfault.Timeout]+rates[ddbfault.Outage] > 0
+// The contract holds whatever the outcome of single requests: a store that gave up, or that took its own write for another's,
+// would fail a case.
+func TestConformance_UnderFaults(t *testing.T) {
+	t.Parallel()
+	client := refusing(t, 0.1, 0.1)
+	harness := storageHarness(awstest.DynamoDB(t), awstest.Table(t, awstest.DynamoDB(t)), func(testing.TB) dynamostore.API { return client })
+	harness.LosesAnswers = true
 	lanetest.RunStorage(t, harness)
 }

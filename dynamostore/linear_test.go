@@ -7,7 +7,6 @@ import (
 
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
-	"github.com/runlane/runlane-go/internal/proof/fault/ddbfault"
 	"github.com/runlane/runlane-go/internal/proof/lives/linear"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -18,18 +17,19 @@ func TestStore_Linearizability(t *testing.T) {
 	client := awstest.DynamoDB(t)
 	table := awstest.Table(t, client)
 	for name, c := range map[string]struct {
-		rates   map[ddbfault.Kind]float64
-		options linear.Options
+		refused, lost float64
+		options       linear.Options
 	}{
-		"WithConflicts":   {map[ddbfault.Kind]float64{ddbfault.Conflict: 0.03}, linear.Options{Operations: 3}},
-		"WithLostAnswers": {map[ddbfault.Kind]float64{ddbfault.LostAnswer: 0.05}, linear.Options{Clients: 16, Operations: 9, Keys: 6, LosesAnswers: true}},
+		"WithConflicts":   {0.05, -1, linear.Options{Operations: 3}},
+		"WithLostAnswers": {0, 0.05, linear.Options{Clients: 16, Operations: 9, Keys: 6, LosesAnswers: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			behind := refusing(t, c.refused, c.lost)
 			linear.Run(t, linear.Harness{
 				New: func(t testing.TB) []lane.Storage {
 					t.Helper()
-					return processes(t, ddbfault.New(t, client, ddbfault.Plan{Rates: c.rates}), table)
+					return processes(t, behind, table)
 				},
 				Options: &c.options,
 			})

@@ -46,3 +46,28 @@ func ParseStreamImage(image map[string]types.AttributeValue) (StreamRecord, erro
 	}
 	return record, nil
 }
+
+// ParseStreamRun decodes the run in the new image of a stream record: without payload and output, and with the first
+// 120 bytes of its failure's message. It is nil for other items, and for a run that had ended before and has now told
+// its caller, flow or called runs. An unreadable run, or one of a newer program's format, is
+// runlane.ErrInvariantViolation.
+func ParseStreamRun(image map[string]types.AttributeValue) (*runlane.Run, error) {
+	if _, ok := rows.ParseRunPK(item.TextOf(image[item.PK])); !ok || item.TextOf(image[item.SK]) != rows.RunSK {
+		return nil, nil
+	}
+	run, err := rows.UnmarshalRun(image)
+	if err != nil {
+		return nil, err
+	}
+	if run.MustNotify() && !run.NotificationPending() {
+		return nil, nil
+	}
+	return run.Projection(), nil
+}
+
+// DropStreamBytes removes payload and output from the image of a run, for what keeps or shows it.
+func DropStreamBytes[Value any](image map[string]Value) {
+	for _, name := range rows.ByteAttributes() {
+		delete(image, name)
+	}
+}

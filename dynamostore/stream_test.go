@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"errors"
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -49,5 +50,49 @@ func TestRelayAttribute_OnlyOnPendingRowsThatAreDue(t *testing.T) {
 	}
 	if _, there := client.items["test:run:run_1 log:0000000001"][RelayAttribute]; there {
 		t.Error("a row claimed from the start would invoke the relay")
+	}
+}
+
+// A called run is written once more after its end, when its caller was told: that is no news.
+func TestParseStreamRun(t *testing.T) {
+	t.Parallel()
+	client := newScripted()
+	if _, err := New(client, "table", nil).AppendRunEvents(t.Context(), creation(t, "run_1")); err != nil {
+		t.Fatal(err)
+	}
+	image := client.items["test:run:run_1 run"]
+	with := func(pairs ...string) item.Item {
+		changed := maps.Clone(image)
+		for i := 0; i < len(pairs); i += 2 {
+			changed[pairs[i]] = item.Text(pairs[i+1])
+		}
+		return changed
+	}
+	ended := []string{"st", "succeeded", "so", "call", "dp", "test:e:1", "da", "1:default"}
+	for name, row := range map[string]struct {
+		image item.Item
+		want  runlane.Status // "": none
+	}{
+		"active": {image, runlane.StatusQueued}, "ended": {with(ended...), runlane.StatusSucceeded},
+		"told":         {with(append(ended, "dp", "", "da", "")...), ""},
+		"nothing told": {with("st", "failed", "dp", "", "da", ""), runlane.StatusFailed},
+		"a log":        {client.items["test:run:run_1 log:0000000001"], ""}, "none": {nil, ""},
+	} {
+		run, err := ParseStreamRun(row.image)
+		var got runlane.Status
+		if run != nil {
+			got = run.Status
+		}
+		if err != nil || got != row.want {
+			t.Errorf("%s: %q %v", name, got, err)
+		}
+	}
+	if _, err := ParseStreamRun(with("sq", "many")); !errors.Is(err, runlane.ErrInvariantViolation) {
+		t.Errorf("broken run: %v", err)
+	}
+	image = with("pl", "payload", "ou", "output")
+	DropStreamBytes(image)
+	if image["pl"] != nil || image["ou"] != nil || image["tk"] == nil {
+		t.Errorf("left are %v", image)
 	}
 }

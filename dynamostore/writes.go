@@ -46,7 +46,7 @@ func (s *Store) checkWrites(c *lane.AppendCommand) (Writes, error) {
 			"a trigger takes at most %d writes, not %d", MaxWrites, len(writes))
 	}
 	for i := range writes {
-		if table := tableOf(&writes[i]); table == s.db.Name || strings.HasSuffix(table, ":table/"+s.db.Name) {
+		if tableName(tableOf(&writes[i])) == tableName(s.db.Name) {
 			return nil, badWrites("keep your own items in tables of your own", "write %d is to the table of the runs", i)
 		}
 	}
@@ -55,6 +55,11 @@ func (s *Store) checkWrites(c *lane.AppendCommand) (Writes, error) {
 
 func badWrites(hint, format string, args ...any) error {
 	return &runlane.Error{Code: runlane.ErrValidationFailed, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// tableName is the name of a table that is given by its name or its ARN.
+func tableName(given string) string {
+	return given[strings.LastIndexByte(given, '/')+1:]
 }
 
 func tableOf(w *types.TransactWriteItem) string {

@@ -3,6 +3,7 @@ package dynamostore_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
+	"github.com/runlane/runlane-go/internal/proof/fault/front"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
 )
@@ -34,18 +36,36 @@ type theater struct {
 func newTheater(t *testing.T) *theater {
 	t.Helper()
 	t.Parallel()
-	client := awstest.DynamoDB(t)
+	return openTheater(t, awstest.DynamoDB(t), nil)
+}
+
+func openTheater(t *testing.T, client *dynamodb.Client, options *core.Options) *theater {
+	t.Helper()
 	h := &theater{T: t, client: client, seats: awstest.Table(t, client), runs: awstest.Table(t, client)}
 	queues := memlane.NewTransport(nil)
 	l, err := lane.New(dynamostore.New(client, h.runs, nil), queues, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.rt, err = core.Open(t.Context(), l, nil); err != nil {
+	if h.rt, err = core.Open(t.Context(), l, options); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.rt.Close(context.Background()) })
 	return h
+}
+
+// reversed is a codec.
+type reversed struct{}
+
+func (reversed) Encode(_ context.Context, _ runlane.BodyRef, plain []byte) ([]byte, string, error) {
+	out := slices.Clone(plain)
+	slices.Reverse(out)
+	return out, "reversed", nil
+}
+
+func (c reversed) Decode(ctx context.Context, of runlane.BodyRef, key string, stored []byte) ([]byte, error) {
+	plain, _, err := c.Encode(ctx, of, stored)
+	return plain, err
 }
 
 // book is the write of a seat that nobody has.
@@ -164,10 +184,79 @@ func TestWrites_WhatCannotBe_IsSaidBeforehand(t *testing.T) {
 	nowhere := h.book(1)
 	nowhere.Put.TableName = aws.String("no-such-table")
 	for name, writes := range map[string]dynamostore.Writes{
+		"no item": {{Put: &types.Put{TableName: &h.seats}}}, "no expression": {{Update: &types.Update{TableName: &h.seats, Key: h.seat(1)}}},
 		"too many": make(dynamostore.Writes, dynamostore.MaxWrites+1), "the runs' table": {own}, "no table": {nowhere}, "nothing": {{}},
 	} {
 		if _, err := h.trigger(runlane.TriggerOptions{}, writes...); !errors.Is(err, runlane.ErrValidationFailed) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// Every way to make a run takes writes, through a codec, too; a run that is returned made its own.
+func TestWrites_OfEveryTrigger(t *testing.T) {
+	t.Parallel()
+	h := openTheater(t, awstest.DynamoDB(t), &core.Options{
+		Codec: reversed{}, Handlers: []runlane.Handler{mail.Handle(func(context.Context, *runlane.Attempt, string) error { return nil })},
+	})
+	now, err := h.rt.RunNow(t.Context(), mail.With("now"), &runlane.TriggerOptions{Writes: dynamostore.Writes{h.book(1)}})
+	if err != nil || now.Run.Status != runlane.StatusSucceeded || !h.booked(1) {
+		t.Errorf("at once: %+v, %v", now, err)
+	}
+	item := func(seats ...int) core.BatchItem {
+		var writes dynamostore.Writes
+		for _, seat := range seats {
+			writes = append(writes, h.book(seat))
+		}
+		return core.BatchItem{Call: mail.With("one"), Options: &runlane.TriggerOptions{Writes: writes}}
+	}
+	batch, err := h.rt.TriggerBatch(t.Context(), []core.BatchItem{item(2), item(3, 1), item(4)})
+	if err != nil || batch[0].Err != nil || !errors.Is(batch[1].Err, runlane.ConflictWrites) || batch[2].Err != nil {
+		t.Errorf("a batch: %+v, %v", batch, err)
+	}
+	if !h.booked(2) || h.booked(3) || !h.booked(4) {
+		t.Error("an item of the batch has another's writes")
+	}
+	attach := runlane.TriggerOptions{SingletonKey: "tour", ReturnActive: true}
+	first, err := h.trigger(attach, h.book(5))
+	if err != nil || first.Outcome != runlane.TriggerCreated || !h.booked(5) {
+		t.Errorf("the first: %+v, %v", first, err)
+	}
+	second, err := h.trigger(attach, h.book(6))
+	if err != nil || second.Outcome != runlane.TriggerReturnedExisting || second.Run.ID != first.Run.ID || h.booked(6) {
+		t.Errorf("who attached: %+v, %v", second, err)
+	}
+}
+
+// A write that is no condition is made once for each run, however many answers get lost.
+func TestWrites_AreMadeOnceWhereAnswersGetLost(t *testing.T) {
+	t.Parallel()
+	_, client := awstest.Front(t, &front.Options{Lost: 0.2})
+	h := openTheater(t, client, nil)
+	const guests = 10
+	count := types.TransactWriteItem{Update: &types.Update{
+		TableName: &h.seats, Key: h.seat(0), UpdateExpression: aws.String("ADD guests :one"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":one": &types.AttributeValueMemberN{Value: "1"}},
+	}}
+	var all sync.WaitGroup
+	for guest := range guests {
+		all.Go(func() {
+			options := runlane.TriggerOptions{IdempotencyKey: strconv.Itoa(guest)}
+			_, err := h.trigger(options, count)
+			for errors.Is(err, runlane.ErrStorageUnavailable) { // the same key settles it
+				_, err = h.trigger(options, count)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &h.seats, Key: h.seat(0), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, ok := out.Item["guests"].(*types.AttributeValueMemberN); !ok || n.Value != strconv.Itoa(guests) {
+		t.Errorf("%d guests were counted as %+v", guests, out.Item["guests"])
 	}
 }

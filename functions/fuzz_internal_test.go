@@ -8,6 +8,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore"
+	"github.com/runlane/runlane-go/internal/streamimage"
 )
 
 // FuzzStreamRecord gives anything as the record of a stream, as Lambda passes it on.
@@ -21,7 +22,7 @@ func FuzzStreamRecord(f *testing.F) {
 		if json.Unmarshal(text, &image) != nil {
 			return
 		}
-		item := attributeMap(image)
+		item := streamimage.Item(image)
 		if len(item) != len(image) {
 			t.Fatalf("%s has become %v", text, item)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/dynamostore"
+	"github.com/runlane/runlane-go/internal/streamimage"
 )
 
 // Relay publishes the wakeups that a commit's writer left to other publishers: rows that start pending, found in the
@@ -52,7 +53,7 @@ func pendingRows(ctx context.Context, rt *core.Runtime, record *events.DynamoDBE
 	if record.EventName != string(events.DynamoDBOperationTypeInsert) {
 		return nil
 	}
-	parsed, err := dynamostore.ParseStreamImage(attributeMap(record.Change.NewImage))
+	parsed, err := dynamostore.ParseStreamImage(streamimage.Item(record.Change.NewImage))
 	if err != nil {
 		slog.ErrorContext(
 			ctx,

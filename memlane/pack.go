@@ -183,7 +183,9 @@ func (p *packer) created(c *runlane.RunCreated) {
 	case runlane.SourceRerun, runlane.SourceManualRetry:
 		p.instant(embedded.At(c.Source.CreatedAt))
 	case runlane.SourceTrigger, runlane.SourceSchedule: // written above
+		return
 	}
+	p.text(string(c.Source.OriginID))
 }
 
 func (p *packer) events(e *entry) {

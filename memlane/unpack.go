@@ -158,7 +158,9 @@ func (u *unpacker) created(c *runlane.RunCreated) {
 	case runlane.SourceRerun, runlane.SourceManualRetry:
 		c.Source.CreatedAt = u.instant().Time()
 	case runlane.SourceTrigger, runlane.SourceSchedule: // read above
+		return
 	}
+	c.Source.OriginID = runlane.RunID(u.text())
 }
 
 func (u *unpacker) events(l *unpacked) {

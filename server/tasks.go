@@ -30,10 +30,13 @@ type taskEntry struct {
 	Schema          json.RawMessage   `json:"schema"`
 }
 
-// ReadTasks reads a file that defines tasks for core.Options.Tasks (docs/workers.md). Its schemas are JSON Schema of
-// draft 2020-12 or draft 7 without references to other documents. Errors, such as unknown fields, are
-// runlane.ErrConfigurationInvalid and name each problem.
-func ReadTasks(text []byte) ([]core.ClientTask, error) {
+// SchemaCompiler returns a function that checks payloads by a schema. Its errors do not quote the payload.
+type SchemaCompiler func(schema json.RawMessage) (check func(payload json.RawMessage) error, err error)
+
+// ReadTasks reads a file that defines tasks for core.Options.Tasks (docs/workers.md). compile is schema.Compile of package
+// server/schema, or nil to refuse schemas. Errors, such as unknown fields, are runlane.ErrConfigurationInvalid and name
+// each problem.
+func ReadTasks(text []byte, compile SchemaCompiler) ([]core.ClientTask, error) {
 	var file tasksFile
 	if err := parseBody(text, &file); err != nil {
 		p := problemOf(err)
@@ -47,14 +50,14 @@ func ReadTasks(text []byte) ([]core.ClientTask, error) {
 	tasks := make([]core.ClientTask, len(file.Tasks))
 	for i := range file.Tasks {
 		var err error
-		if tasks[i], err = file.Tasks[i].built(); err != nil {
+		if tasks[i], err = file.Tasks[i].built(compile); err != nil {
 			faults = append(faults, err)
 		}
 	}
 	return tasks, errors.Join(faults...)
 }
 
-func (e *taskEntry) built() (core.ClientTask, error) {
+func (e *taskEntry) built(compile SchemaCompiler) (core.ClientTask, error) {
 	dispatch, err1 := e.above("dispatchTimeout", e.DispatchTimeout)
 	timeout, err2 := e.above("timeout", e.Timeout)
 	longest, err3 := e.above("maxBackoff", e.MaxBackoff)
@@ -83,8 +86,11 @@ func (e *taskEntry) built() (core.ClientTask, error) {
 	if err := task.Definition.Err(); err != nil || e.Schema == nil {
 		return task, err
 	}
+	if compile == nil {
+		return task, invalid(fmt.Sprintf("task %q has a schema", e.Task), "give server.ReadTasks the function schema.Compile")
+	}
 	var err error
-	if task.Check, err = schemaCheck(e.Schema); err != nil {
+	if task.Check, err = compile(e.Schema); err != nil {
 		return task, invalid(fmt.Sprintf("task %q has no sound schema: %s", e.Task, err),
 			"write JSON Schema, draft 2020-12 or 7, without references to other documents")
 	}

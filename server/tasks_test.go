@@ -10,6 +10,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/server"
+	"github.com/runlane/runlane-go/server/schema"
 )
 
 const imagesFile = `{"tasks":[{"task":"images.resize","queue":"images","concurrency":4,"maxAttempts":3,"backoff":"10s","timeout":"5m",
@@ -19,11 +20,14 @@ const imagesFile = `{"tasks":[{"task":"images.resize","queue":"images","concurre
 func TestReadTasks(t *testing.T) {
 	t.Parallel()
 	tree := `{"tasks":[{"task":"a","schema":{"type":"array","items":{"$ref":"#"}}}]}` // goes one level deeper each time
-	trees, err := server.ReadTasks([]byte(tree))
+	trees, err := server.ReadTasks([]byte(tree), schema.Compile)
 	if err != nil || trees[0].Check(json.RawMessage("[[[]]]")) != nil || trees[0].Check(json.RawMessage("[[1]]")) == nil {
 		t.Error(err)
 	}
-	tasks, err := server.ReadTasks([]byte(imagesFile))
+	if _, err := server.ReadTasks([]byte(imagesFile), nil); runlane.CodeOf(err) != runlane.ErrConfigurationInvalid {
+		t.Errorf("a schema without a compiler: %v", err)
+	}
+	tasks, err := server.ReadTasks([]byte(imagesFile), schema.Compile)
 	if err != nil || len(tasks) != 1 {
 		t.Fatal(tasks, err)
 	}
@@ -55,7 +59,7 @@ func TestReadTasks(t *testing.T) {
 func TestReadTasks_HasEveryOption(t *testing.T) {
 	t.Parallel()
 	tasks, err := server.ReadTasks([]byte(`{"tasks":[{"task":"a","queue":"q","concurrency":2,"dispatchTimeout":"9s","maxAttempts":3,
-		"backoff":"2s","maxBackoff":"1m","noJitter":true,"timeout":"5m","idempotencyTtl":"2d","errorMessages":true,"version":2}]}`))
+		"backoff":"2s","maxBackoff":"1m","noJitter":true,"timeout":"5m","idempotencyTtl":"2d","errorMessages":true,"version":2}]}`), schema.Compile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +104,7 @@ func TestReadTasks_RefusesWhatCannotBe(t *testing.T) {
 		`{"tasks":[{"task":"a","schema":{"$schema":"http://json-schema.org/draft-04/schema#"}}]}`:                      `"http://json-schema.org/draft-04/schema#" is not known`,
 		`{"tasks":[{"task":"a","schema":{"$schema":"http://json-schema.org/draft-07/schema#","prefixItems":[true]}}]}`: "draft 7",
 	} {
-		_, err := server.ReadTasks([]byte(text))
+		_, err := server.ReadTasks([]byte(text), schema.Compile)
 		if runlane.CodeOf(err) != runlane.ErrConfigurationInvalid || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %s", text, err, says)
 		}
@@ -110,13 +114,13 @@ func TestReadTasks_RefusesWhatCannotBe(t *testing.T) {
 // Numbers are judged as they are written, and a dialect by its own rules.
 func TestReadTasks_SchemasAreExact(t *testing.T) {
 	t.Parallel()
-	check := func(schema string) func(json.RawMessage) error {
+	check := func(text string) func(json.RawMessage) error {
 		t.Helper()
-		tasks, err := server.ReadTasks([]byte(`{"tasks":[{"task":"a","schema":` + schema + `}]}`))
+		check, err := schema.Compile(json.RawMessage(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return tasks[0].Check
+		return check
 	}
 	price := check(`{"multipleOf":0.01}`)
 	for cents := range 10_000 {
@@ -155,7 +159,7 @@ func FuzzTasks(f *testing.F) {
 	f.Add([]byte(`{"tasks":[{"task":"a","schema":true}]}`), []byte(`1e999`))
 	f.Add([]byte(`{"tasks":[{"task":"a","schema":{"anyOf":[{"$id":"b"}],"$defs":{"a":{"items":{"$ref":"#/$defs/a"}}}}}]}`), []byte(`[[]]`))
 	f.Fuzz(func(t *testing.T, file, payload []byte) {
-		tasks, err := server.ReadTasks(file)
+		tasks, err := server.ReadTasks(file, schema.Compile)
 		if err != nil {
 			return
 		}

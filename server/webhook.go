@@ -14,6 +14,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/outbound"
 )
 
 // Webhook is a URL that is notified when runs end. Requests are signed by the Standard Webhooks scheme
@@ -176,7 +177,7 @@ func (h Webhook) checked() (*hook, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	made.client = made.newClient()
+	made.client = outbound.NewClient(made.reach())
 	return made, nil
 }
 
@@ -213,7 +214,7 @@ func (w *Webhooks) Begin(ctx context.Context, rt *core.Runtime) error {
 			return &runlane.Error{
 				Code:    runlane.ErrCapabilityUnsupported,
 				Message: "webhooks need the order of commits, which the lane does not keep",
-				Hint:    "use a lane in a file or in memory, or trigger a task of yours at the end of your handlers",
+				Hint:    "on AWS, set EventBus of the template (docs/events.md); else use a lane in a file or in memory",
 				Cause:   err,
 			}
 		}

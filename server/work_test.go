@@ -15,6 +15,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/memlane"
 	"github.com/runlane/runlane-go/server"
+	"github.com/runlane/runlane-go/server/schema"
 )
 
 // lend triggers the run "lent" of a task for clients, and claims it if that is asked for.
@@ -160,7 +161,7 @@ func TestClaim_NamesOfCallersDoNotMeet(t *testing.T) {
 // A payload that does not fit the schema of its task makes no run.
 func TestTrigger_ByTheSchemaOfATask(t *testing.T) {
 	t.Parallel()
-	tasks, err := server.ReadTasks([]byte(imagesFile))
+	tasks, err := server.ReadTasks([]byte(imagesFile), schema.Compile)
 	if err != nil {
 		t.Fatal(err)
 	}

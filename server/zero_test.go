@@ -30,10 +30,10 @@ func TestWork_ATimeOfZero_IsZero(t *testing.T) {
 	w.ask(t, "POST", "/v1/work/release", body+`,"after":"0s","reason":"busy"}`).want(t, 200, `"status":"released"`)
 	claim(`{}`) // it goes on
 	w.ask(t, "POST", "/v1/runs", `{"task":"mail.welcome","idempotencyKey":"k","idempotencyTtl":"0s"}`).want(t, 400, "not more than 0")
-	if _, err := server.ReadTasks([]byte(`{"tasks":[{"task":"a","timeout":"0s"}]}`)); runlane.CodeOf(err) != runlane.ErrConfigurationInvalid {
+	if _, err := server.ReadTasks([]byte(`{"tasks":[{"task":"a","timeout":"0s"}]}`), nil); runlane.CodeOf(err) != runlane.ErrConfigurationInvalid {
 		t.Errorf("a timeout of 0s: %v", err)
 	}
-	tasks, err := server.ReadTasks([]byte(`{"tasks":[{"task":"a","maxAttempts":2,"backoff":"0s"}]}`))
+	tasks, err := server.ReadTasks([]byte(`{"tasks":[{"task":"a","maxAttempts":2,"backoff":"0s"}]}`), nil)
 	if err != nil || tasks[0].Definition.Retry.Delay(1) != 0 {
 		t.Errorf("a backoff of 0s: %v", err)
 	}

@@ -75,8 +75,8 @@ func commands(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	var paths []string
-	for _, found := range regexp.MustCompile("(?m)^## runlane (.+)\n\n```text\nrunlane (.+)$").FindAllStringSubmatch(string(document), -1) {
-		if !strings.Contains(found[2], " COMMAND ") {
+	for _, found := range regexp.MustCompile(`(?m)^## ([a-z]+(?: [a-z]+)*)(?: ([^a-z].*|bash.*))?$`).FindAllStringSubmatch(string(document), -1) {
+		if found[1] != "runlane" && found[2] != "COMMAND" {
 			paths = append(paths, found[1])
 		}
 	}

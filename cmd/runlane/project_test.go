@@ -281,17 +281,16 @@ func TestProject_FunctionsLinkNoFile(t *testing.T) {
 	lanes := []string{
 		"modernc.org/sqlite", "github.com/runlane/runlane-go/sqlitelane", "github.com/runlane/runlane-go/memlane", "github.com/runlane/runlane-go/cli", "github.com/runlane/runlane-go/mcp",
 	}
-	serves := []string{
-		"github.com/runlane/runlane-go/server", "github.com/runlane/runlane-go/console", "github.com/santhosh-tekuri/jsonschema/v6",
-	}
-	for tags, links := range map[string]struct{ lanes, serves bool }{
-		"": {true, true}, "lambda.norpc": {false, false}, "lambda.norpc,lambda.server": {false, true},
+	serves := []string{"github.com/runlane/runlane-go/server", "github.com/runlane/runlane-go/console"}
+	schemas := []string{"github.com/santhosh-tekuri/jsonschema/v6"}
+	for tags, links := range map[string]struct{ lanes, serves, schemas bool }{
+		"": {true, true, true}, "lambda.norpc": {false, false, false}, "lambda.norpc,lambda.server": {false, true, false},
 	} {
 		out, _ := p.call(t, 0, "go", "list", "-deps", "-tags", tags, ".")
 		for _, of := range []struct {
 			names  []string
 			linked bool
-		}{{lanes, links.lanes}, {serves, links.serves}} {
+		}{{lanes, links.lanes}, {serves, links.serves}, {schemas, links.schemas}} {
 			for _, name := range of.names {
 				if strings.Contains(out, name+"\n") != of.linked {
 					t.Errorf("tags %q: %s is linked: %v", tags, name, !of.linked)

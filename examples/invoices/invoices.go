@@ -146,7 +146,7 @@ func (app *App) Remind(ctx context.Context, a *runlane.Attempt, _ Today) error {
 		return err
 	}
 	for _, i := range late {
-		key := string(a.Run.ID) + "/" + i.ID
+		key := a.EffectID(i.ID)
 		err := a.Do(ctx, "remind "+i.ID, func(ctx context.Context) error { return app.Mail.Reminder(ctx, key, i) })
 		if err != nil {
 			return err

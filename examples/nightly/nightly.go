@@ -81,7 +81,7 @@ func (app *App) Nightly(ctx context.Context, a *runlane.Attempt, _ Night) (Repor
 		report.Totals.Orders += result.Value.Orders
 		report.Totals.Cents += result.Value.Cents
 	}
-	return report, a.Do(ctx, "mail", func(ctx context.Context) error { return app.Mail(ctx, string(a.Run.ID), report) })
+	return report, a.Do(ctx, "mail", func(ctx context.Context) error { return app.Mail(ctx, a.EffectID(), report) })
 }
 
 // SumUp asks a shop.

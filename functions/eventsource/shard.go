@@ -103,7 +103,7 @@ func (s *stream) records(ctx context.Context, iterator *string) ([]types.Record,
 func (s *stream) handle(ctx context.Context, sh *shard, records []types.Record) bool {
 	var batch []events.DynamoDBEventRecord
 	for i := range records {
-		if !forRelay(&records[i]) {
+		if !s.options.Filter(&records[i]) {
 			continue
 		}
 		batch = append(batch, s.event(&records[i]))

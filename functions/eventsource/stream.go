@@ -44,6 +44,8 @@ type StreamOptions struct {
 	BatchSize int
 	// Discover is how often Stream looks for new shards. 0 means DefaultDiscover.
 	Discover time.Duration
+	// Filter selects the records for the handler. nil means those for the relay.
+	Filter func(*types.Record) bool
 	// Latest starts with records written from now on. By default Stream reads everything that the stream still has.
 	Latest bool
 	// Logger defaults to slog.Default().
@@ -57,8 +59,8 @@ type StreamOptions struct {
 	Timeout time.Duration
 }
 
-// Stream reads all shards of the stream, children after their parents, and invokes handler with the records for the
-// relay: INSERT of an item with "1" in its attribute relay. Each shard's records arrive in order, one invocation at a
+// Stream reads all shards of the stream, children after their parents, and invokes handler with the records of the
+// filter. Those for the relay are INSERT of an item with "1" in its attribute relay. Each shard's records arrive in order, one invocation at a
 // time. A batch is repeated from the first record that the response reports as failed, or as a whole after an error.
 // Failures of the service are logged and retried.
 //
@@ -79,6 +81,9 @@ func Stream(
 	o.MaxRetries = orDefault(o.MaxRetries, DefaultMaxRetries)
 	o.Poll = orDefault(o.Poll, DefaultPoll)
 	o.Timeout = orDefault(o.Timeout, DefaultTimeout)
+	if o.Filter == nil {
+		o.Filter = forRelay
+	}
 	s := &stream{
 		client:  client,
 		arn:     streamARN,

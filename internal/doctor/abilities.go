@@ -32,6 +32,12 @@ type indexReader interface {
 	Indexes(ctx context.Context) ([]lane.IndexState, error)
 }
 
+// eventReader is implemented by transports that know the queues of events that a bus refused.
+type eventReader interface {
+	// RefusedEvents counts the events that are sent again, and those given up.
+	RefusedEvents(ctx context.Context) (again, givenUp int, err error)
+}
+
 // invocationReader is implemented by transports that know how long a function may work on a queue's wakeups. Tasks'
 // timeouts are compared with it.
 type invocationReader interface {

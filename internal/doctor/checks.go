@@ -47,6 +47,12 @@ func Standard(rt *core.Runtime, publish bool) []Check {
 			Run:  func(ctx context.Context, _ *core.Runtime) (string, error) { return checkIndexes(ctx, reader) },
 		})
 	}
+	if reader, ok := lane.As[eventReader](rt.Lane().Transport); ok {
+		checks = append(checks, Check{
+			Name: "events",
+			Run:  func(ctx context.Context, _ *core.Runtime) (string, error) { return checkEvents(ctx, reader) },
+		})
+	}
 	if publish {
 		checks = append(checks, Check{Name: "publishing", Run: checkPublishing})
 	}
@@ -312,6 +318,28 @@ func checkDeadLetters(ctx context.Context, rt *core.Runtime) (string, error) {
 		}
 	}
 	return "none", nil
+}
+
+// checkEvents reports the events that a bus refused.
+func checkEvents(ctx context.Context, reader eventReader) (string, error) {
+	again, givenUp, err := reader.RefusedEvents(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case givenUp > 0:
+		return "", &Warning{
+			Message: fmt.Sprintf("%d events or batches of events could not be sent, and %d are sent again", givenUp, again),
+			Fix: "the log of EventSender says why; correct that, then \"aws sqs start-message-move-task --source-arn\" with " +
+				"the ARN of the queue of EventDeadLettersUrl sends them again (docs/events.md)",
+		}
+	case again > 0:
+		return "", &Warning{
+			Message: fmt.Sprintf("the bus refused %d events, which are sent again every 15 minutes for a day", again),
+			Fix:     "the log of EventSender says why: the bus, its policy, or a quota",
+		}
+	default:
+		return "none was refused for long", nil
+	}
 }
 
 // checkSchedules reports schedules with marks that a wrong clock has set.

@@ -65,3 +65,24 @@ func TestTimeoutTooLong_SaysHowAQueueMoves(t *testing.T) {
 		}
 	}
 }
+
+type refused [2]int
+
+func (r refused) RefusedEvents(context.Context) (again, givenUp int, err error) {
+	if r[0] < 0 {
+		return 0, 0, &runlane.Error{Code: runlane.ErrTransportUnavailable}
+	}
+	return r[0], r[1], nil
+}
+
+func TestEventsThatABusRefused_AreCounted(t *testing.T) {
+	t.Parallel()
+	for counts, want := range map[refused]string{
+		{0, 0}: "", {3, 0}: "the bus refused 3 events, which are sent again every 15 minutes for a day",
+		{3, 2}: "2 events or batches of events could not be sent, and 3 are sent again", {-1, 0}: "transport_unavailable",
+	} {
+		if _, err := checkEvents(t.Context(), counts); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("with %v doctor finds %v", counts, err)
+		}
+	}
+}

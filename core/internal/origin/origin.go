@@ -12,6 +12,7 @@ import (
 func Same(a, b runlane.Source) bool {
 	same := a.CreatedAt.Equal(b.CreatedAt) && a.FireTime.Equal(b.FireTime)
 	a.CreatedAt, a.FireTime = b.CreatedAt, b.FireTime
+	a.OriginID = b.OriginID // follows from the others
 	return same && a == b
 }
 

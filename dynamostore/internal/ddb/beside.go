@@ -2,6 +2,7 @@ package ddb
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -42,13 +43,14 @@ func (sent *attempt) besideAtFault(err error) error {
 	if len(sent.Beside) == 0 {
 		return err
 	}
-	switch apiCode(err) {
-	case "ValidationException", "ResourceNotFoundException":
+	known := []string{"ValidationException", "SerializationException", "ResourceNotFoundException"}
+	if slices.Contains(known, apiCode(err)) || isTooLarge(err) || isUnsent(err) {
 		return &runlane.Error{
 			Code:    runlane.ErrValidationFailed,
 			Message: sent.Operation + ": DynamoDB refused the writes of the application, so there is no run",
-			Hint:    "the cause says why: a table, a key or an expression of TriggerOptions.Writes",
-			Cause:   err,
+			Hint: fmt.Sprintf("the cause says why: a table, a key or an expression of TriggerOptions.Writes, of which "+
+				"the first is its TransactItems[%d]", len(sent.Writes)),
+			Cause: err,
 		}
 	}
 	return err

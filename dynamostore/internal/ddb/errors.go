@@ -128,7 +128,7 @@ func isThrottle(err error) bool {
 // refused reports an answer that rules out that the request was carried out. The SDK gives errors outside DynamoDB's
 // model no fault (ValidationException, AccessDeniedException, ExpiredTokenException): for those the status decides.
 func refused(err error) bool {
-	if isThrottle(err) {
+	if isThrottle(err) || isTooLarge(err) || isUnsent(err) {
 		return true
 	}
 	api, ok := errors.AsType[smithy.APIError](err)
@@ -140,6 +140,19 @@ func refused(err error) bool {
 	}
 	answer, ok := errors.AsType[*smithyhttp.ResponseError](err)
 	return ok && answer.HTTPStatusCode() == http.StatusBadRequest
+}
+
+// isTooLarge reports a request beyond the 16 MB that DynamoDB reads. Its answer may have no code.
+func isTooLarge(err error) bool {
+	answer, ok := errors.AsType[*smithyhttp.ResponseError](err)
+	return ok && answer.HTTPStatusCode() == http.StatusRequestEntityTooLarge
+}
+
+// isUnsent reports a request that the SDK itself refused: it lacks a field, or cannot be encoded.
+func isUnsent(err error) bool {
+	_, incomplete := errors.AsType[smithy.InvalidParamsError](err)
+	_, foreign := errors.AsType[*smithy.SerializationError](err)
+	return incomplete || foreign
 }
 
 func isConditionFailure(err error) (old item.Item, ok bool) {

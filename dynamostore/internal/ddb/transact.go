@@ -110,7 +110,8 @@ func (t *Table) cancelled(
 		reasons = failYielding(sent.Writes, reasons)
 	}
 	theirs, refusal := sent.judgeBeside(cancelled)
-	failed, met, other := judgeReasons(append(slices.Clip(reasons[:min(len(sent.Writes), len(reasons))]), theirs...))
+	ours := slices.Clip(reasons[:min(len(sent.Writes), len(reasons))])
+	failed, met, other := judgeReasons(append(ours, theirs...))
 	sent.tries++
 	switch {
 	case refusal != nil && !met && len(failed) == 0 && other == "":
@@ -126,7 +127,7 @@ func (t *Table) cancelled(
 			Code:      runlane.ErrStorageUnavailable,
 			Message:   sent.Operation + ": throttled",
 			Retryable: true,
-			Hint:      "raise the table's throughput, or try again later",
+			Hint:      throttleHint(ours),
 			Cause:     cancelled,
 		}
 	case len(failed) > 0 && (!met || sent.outdated(failed)):
@@ -262,6 +263,14 @@ func failYielding(members []item.Write, reasons []types.CancellationReason) []ty
 
 func isThrottleReason(code string) bool {
 	return strings.Contains(code, "Throttling") || strings.Contains(code, "Throughput")
+}
+
+// throttleHint names the table of a throttled member: the runs' if one of ours was throttled, else the application's.
+func throttleHint(ours []types.CancellationReason) string {
+	if _, _, other := judgeReasons(ours); other != "" {
+		return "raise the table's throughput, or try again later"
+	}
+	return "raise the throughput of the tables of TriggerOptions.Writes, or try again later"
 }
 
 func judgeReasons(reasons []types.CancellationReason) (failed []item.Lost, met bool, other string) {

@@ -53,6 +53,7 @@ type Run struct {
 	SourceRun         string            `dynamodbav:"sr,omitempty"`
 	SourceSchedule    string            `dynamodbav:"ss,omitempty"`
 	SourceFire        Millis            `dynamodbav:"sf,omitempty"`
+	SourceOrigin      string            `dynamodbav:"sg,omitempty"`
 	Trace             map[string]string `dynamodbav:"tc,omitempty"`
 	Meta              map[string]string `dynamodbav:"me,omitempty"`
 
@@ -89,6 +90,9 @@ type Run struct {
 func ListedAttributes() []string {
 	return []string{"tk", "qu", "ca", "ra", "na", "nf", "nt", "nl", "fc", "so", "sr", "ss", "sf"}
 }
+
+// ByteAttributes are the attributes that hold payload and output.
+func ByteAttributes() []string { return []string{"pl", "ou"} }
 
 func UnmarshalRun(raw item.Item) (*Run, error) {
 	r := &Run{}
@@ -154,7 +158,9 @@ func (r *Run) Projection() *runlane.Run {
 // has its caller, its call's name and depth, and the caller's creation; a node has its flow, round and name, and the
 // flow's creation; a repetition has the creation of the repeated run in sf.
 func (r *Run) source() runlane.Source {
-	s := runlane.Source{Type: runlane.SourceType(r.SourceType), RunID: runlane.RunID(r.SourceRun)}
+	s := runlane.Source{
+		Type: runlane.SourceType(r.SourceType), RunID: runlane.RunID(r.SourceRun), OriginID: runlane.RunID(r.SourceOrigin),
+	}
 	switch s.Type {
 	case runlane.SourceCall:
 		name, depth, _ := strings.Cut(r.SourceSchedule, ":")
@@ -174,7 +180,7 @@ func (r *Run) source() runlane.Source {
 }
 
 func (r *Run) keepSource(s *runlane.Source) {
-	r.SourceType, r.SourceRun = string(s.Type), string(s.RunID)
+	r.SourceType, r.SourceRun, r.SourceOrigin = string(s.Type), string(s.RunID), string(s.OriginID)
 	r.SourceSchedule, r.SourceFire = string(s.ScheduleID), ToMillis(s.FireTime)
 	switch s.Type {
 	case runlane.SourceCall:

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -137,6 +138,9 @@ func Front(t testing.TB, options *front.Options) (*front.Front, *dynamodb.Client
 	behind := direct.Options()
 	behind.BaseEndpoint = aws.String(f.URL())
 	behind.DisableValidateResponseChecksum = false
+	if options != nil && options.Prompt { // nothing gets better with time there
+		behind.Retryer = retry.NewStandard(func(o *retry.StandardOptions) { o.MaxBackoff = 20 * time.Millisecond })
+	}
 	return f, dynamodb.New(behind)
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/functions"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
-	"github.com/runlane/runlane-go/internal/proof/fault/ddbfault"
+	"github.com/runlane/runlane-go/internal/proof/fault/front"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/memlane"
@@ -364,13 +364,10 @@ func faultyMemory(t *testing.T) func(now func() time.Time) lane.Storage {
 
 func faultyTable(t *testing.T) func(now func() time.Time) lane.Storage {
 	t.Helper()
-	client := awstest.DynamoDB(t)
-	table := awstest.Table(t, client)
+	table := awstest.Table(t, awstest.DynamoDB(t))
+	_, client := awstest.Front(t, &front.Options{Prompt: true, Refused: 0.1, Lost: 0.1})
 	return func(now func() time.Time) lane.Storage {
-		faulty := ddbfault.New(t, client, ddbfault.Plan{Rates: map[ddbfault.Kind]float64{
-			ddbfault.Conflict: 0.05, ddbfault.Throttle: 0.05, ddbfault.Outage: 0.05, ddbfault.LostAnswer: 0.05,
-		}})
-		return dynamostore.New(faulty, table, &dynamostore.Options{Now: now, RequestTimeout: awstest.RequestTimeout})
+		return dynamostore.New(client, table, &dynamostore.Options{Now: now, RequestTimeout: awstest.RequestTimeout})
 	}
 }
 

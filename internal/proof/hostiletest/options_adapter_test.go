@@ -77,9 +77,13 @@ func adapterRules() map[string]rule {
 		),
 
 		"awslane.Options.Environment": refuses(composing("a colon", func(o *awslane.Options) { o.Environment = colon })),
-		"awslane.Options.Fair":        legal("both are meant"),
-		"awslane.Options.Throttled":   legal("nil counts nothing"),
-		"awslane.Options.Logger":      legal("nil is the default; every other one is the caller's"),
+		"awslane.Options.EventQueues": refuses(
+			composing("one", func(o *awslane.Options) { o.EventQueues = []string{someQueue} }),
+			composing("no URL", func(o *awslane.Options) { o.EventQueues = []string{someQueue, "some"} }),
+		),
+		"awslane.Options.Fair":      legal("both are meant"),
+		"awslane.Options.Throttled": legal("nil counts nothing"),
+		"awslane.Options.Logger":    legal("nil is the default; every other one is the caller's"),
 		"awslane.Options.Queues": refuses(
 			composing("none", func(o *awslane.Options) { o.Queues = nil }).as("queue"),
 			composing("a colon", func(o *awslane.Options) { o.Queues = map[runlane.QueueName]string{colon: someQueue} }).as("queue"),

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore"
-	"github.com/runlane/runlane-go/internal/proof/fault/ddbfault"
 )
 
 // faultyRequests is a client whose requests go wrong. What happens to a write depends on the step and on the item, so that writes made
@@ -22,51 +20,31 @@ import (
 type faultyRequests struct {
 	dynamostore.API // items that indexes show late
 
-	tb          testing.TB
 	environment string
 	seed        uint64
-	rates       map[ddbfault.Kind]float64
+	rates       map[fault]float64
 	tally       *tally
 	sound       dynamostore.API // to which nothing happens
 
 	mu      sync.Mutex
 	step    int
 	over    bool
-	stale   *ddbfault.Client            // each of whose indexes is behind, always
-	clients map[string]*ddbfault.Client // of this step, by item
-	asked   map[string]int              // queries of this step, by what they ask for
+	stale   *faultyClient            // each of whose indexes is behind, always
+	clients map[string]*faultyClient // of this step, by item
+	asked   map[string]int           // queries of this step, by what they ask for
 }
 
-var requestFaults = []ddbfault.Kind{
-	ddbfault.Conflict, ddbfault.Throttle, ddbfault.Outage, ddbfault.LostAnswer, ddbfault.Timeout,
-}
-
-func newFaulty(tb testing.TB, items *written, environment runlane.Environment, l *life) *faultyRequests {
-	tb.Helper()
-	quiet := nameless{tb}
-	rates := map[ddbfault.Kind]float64{}
-	for name, rate := range l.weather.requests {
-		rates[ddbfault.Kind(name)] = rate
+func newFaulty(items *written, environment runlane.Environment, l *life) *faultyRequests {
+	var always map[fault]float64
+	if l.weather.requests[staleIndex] > 0 {
+		always = map[fault]float64{staleIndex: 1}
 	}
-	always := map[ddbfault.Kind]float64{ddbfault.StaleIndex: 1}
-	if rates[ddbfault.StaleIndex] == 0 {
-		always = nil
-	}
-	stale := ddbfault.New(quiet, items, ddbfault.Plan{Seed: 1, Rates: always})
+	stale := newFaultyClient(items, 1, always)
 	return &faultyRequests{
-		API: stale, tb: quiet, environment: environment.Name(), seed: l.seed, rates: rates, tally: l.tally, sound: items, stale: stale,
-		clients: map[string]*ddbfault.Client{}, asked: map[string]int{},
+		API: stale, environment: environment.Name(), seed: l.seed, rates: l.weather.requests, tally: l.tally, sound: items,
+		stale: stale, clients: map[string]*faultyClient{}, asked: map[string]int{},
 	}
 }
-
-// nameless keeps faults from depending on the name of a test, and each step from leaving something to clean up.
-type nameless struct{ testing.TB }
-
-// Name implements testing.TB.
-func (nameless) Name() string { return "lives" }
-
-// Cleanup implements testing.TB.
-func (nameless) Cleanup(func()) {}
 
 // begin counts what happened in the step before.
 func (f *faultyRequests) begin(step int) {
@@ -74,9 +52,7 @@ func (f *faultyRequests) begin(step int) {
 	defer f.mu.Unlock()
 	f.step = step
 	for _, client := range f.clients {
-		for _, kind := range requestFaults {
-			f.tally.add("fault", string(kind), client.Happened(kind))
-		}
+		client.count(f.tally)
 	}
 	clear(f.clients)
 	clear(f.asked)
@@ -99,7 +75,7 @@ func (f *faultyRequests) client(keys ...itemKey) dynamostore.API {
 	client := f.clients[name]
 	if client == nil {
 		seed := f.seed ^ hashOf(name)*uint64(2*f.step+1) // a step is positive
-		client = ddbfault.New(f.tb, f.stale, ddbfault.Plan{Seed: seed | 1, Rates: f.rates})
+		client = newFaultyClient(f.stale, seed, f.rates)
 		f.clients[name] = client
 	}
 	return client
@@ -146,9 +122,9 @@ func (f *faultyRequests) behind(in *dynamodb.QueryInput) bool {
 		return false
 	}
 	f.asked[name]++
-	if chanceOf(f.seed, strconv.Itoa(f.step)+" "+name+" "+strconv.Itoa(f.asked[name])) >= f.rates[ddbfault.StaleIndex] {
+	if chanceOf(f.seed, strconv.Itoa(f.step)+" "+name+" "+strconv.Itoa(f.asked[name])) >= f.rates[staleIndex] {
 		return false
 	}
-	f.tally.fault(string(ddbfault.StaleIndex))
+	f.tally.fault(string(staleIndex))
 	return true
 }

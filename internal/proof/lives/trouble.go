@@ -17,10 +17,18 @@ const (
 	deathAfter  fault = "process dies after a call"
 	deathInside fault = "process dies in a handler"
 
-	// Of a memory storage; those of DynamoDB are internal/proof/fault/ddbfault's.
+	// Of a memory storage.
 	failedCall fault = "error before"
 	unheard    fault = "lost answer"
 	repeated   fault = "repeated call"
+
+	// Of a request to DynamoDB. They depend on the seed, the operation and the number of the call, and on no clock, as those of a front do.
+	conflict   fault = "conflict"             // a write meets another transaction and is not carried out
+	throttle   fault = "throttle"             // a write is refused for its rate and not carried out
+	outage     fault = "outage"               // a write never arrives; the caller cannot tell that from a lost answer
+	lostAnswer fault = "lost answer"          // a write is carried out, and the connection breaks
+	lateAnswer fault = "timeout after commit" // a write is carried out, and its answer does not come within the request's time
+	staleIndex fault = "stale index"          // an index lacks new entries and has old ones
 
 	// Of the transport.
 	transportOut     fault = "transport out"
@@ -86,8 +94,8 @@ func hashOf(name string) uint64 {
 // weather is how often things go wrong in a life.
 type weather struct {
 	name     string
-	calls    map[fault]float64  // between a process and its lane
-	requests map[string]float64 // between a storage and DynamoDB, by internal/proof/fault/ddbfault's names
+	calls    map[fault]float64 // between a process and its lane
+	requests map[fault]float64 // between a storage and DynamoDB
 }
 
 var weathers = []weather{
@@ -106,13 +114,13 @@ var weathers = []weather{
 			doubledWakeup:    0.05,
 			lateWakeup:       0.05,
 		},
-		requests: map[string]float64{
-			"conflict":             0.04,
-			"throttle":             0.02,
-			"outage":               0.01,
-			"lost answer":          0.03,
-			"timeout after commit": 0.01,
-			"stale index":          0.1,
+		requests: map[fault]float64{
+			conflict:   0.04,
+			throttle:   0.02,
+			outage:     0.01,
+			lostAnswer: 0.03,
+			lateAnswer: 0.01,
+			staleIndex: 0.1,
 		},
 	},
 	{
@@ -129,13 +137,13 @@ var weathers = []weather{
 			doubledWakeup:    0.1,
 			lateWakeup:       0.15,
 		},
-		requests: map[string]float64{
-			"conflict":             0.15,
-			"throttle":             0.08,
-			"outage":               0.04,
-			"lost answer":          0.08,
-			"timeout after commit": 0.04,
-			"stale index":          0.3,
+		requests: map[fault]float64{
+			conflict:   0.15,
+			throttle:   0.08,
+			outage:     0.04,
+			lostAnswer: 0.08,
+			lateAnswer: 0.04,
+			staleIndex: 0.3,
 		},
 	},
 }

@@ -41,7 +41,7 @@ func dynamoWorld(tb testing.TB, client *dynamodb.Client, table string, environme
 	if err := items.spread(l.ctx, client, environment, pick(l, "shards", []string{"1", "1", "1", "1", "1", "1", "2", "8"})); err != nil {
 		tb.Fatal(err)
 	}
-	faulty := newFaulty(tb, items, environment, l)
+	faulty := newFaulty(items, environment, l)
 	w := &World{Environment: environment, Begin: faulty.begin, Calm: faulty.end}
 	w.Storage = func(sound bool) lane.Storage {
 		client := dynamostore.API(items)
@@ -85,15 +85,7 @@ func (k itemKey) attributes() map[string]types.AttributeValue {
 	}
 }
 
-func keyOf(item map[string]types.AttributeValue) itemKey {
-	text := func(name string) string {
-		if s, ok := item[name].(*types.AttributeValueMemberS); ok {
-			return s.Value
-		}
-		return ""
-	}
-	return itemKey{text("pk"), text("sk")}
-}
+func keyOf(item row) itemKey { return itemKey{text(item, "pk"), text(item, "sk")} }
 
 // keysOf are the items that a transaction writes.
 func keysOf(in *dynamodb.TransactWriteItemsInput) (keys []itemKey) {

@@ -73,27 +73,33 @@ var importRules = []importRule{
 	{"functions", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/awslane/secrets$", module + "/sqstransport$",
 		module + "/dynamostore$", lambdaGo,
-		awsSDK + "/service/dynamodb/types$", module + "/internal/causes$", hostOf,
+		awsSDK + "/service/dynamodb/types$", module + "/internal/causes$", module + "/internal/streamimage$", hostOf,
 	}},
 	{"functions/eventsource", []string{"$gostd", runlanePkg, awsSDK, smithy, lambdaGo, xsync}},
 	{"functions/...", []string{
 		"$gostd", runlanePkg, corePkg, module + "/awslane$", module + "/functions$", module + "/examples/webhooks",
 	}},
+	{"eventbus", []string{
+		"$gostd", runlanePkg, module + "/awslane$", module + "/dynamostore$", module + "/internal/shown$", module + "/internal/streamimage$", awsSDK, lambdaGo,
+	}},
+	{"eventbus/...", []string{module + "/eventbus$"}},
+	{"internal/streamimage", []string{awsSDK + "/service/dynamodb/types$", lambdaGo}},
 	{"functionurl", []string{
 		"$gostd", runlanePkg, corePkg, module + "/functions$", module + "/server$", module + "/console$", lambdaGo,
 	}},
 	{"functionurl/...", []string{module + "/functionurl$", module + "/examples/webhooks"}},
 	{"cli", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/causes$", module + "/internal/doctor$", module + "/internal/shown$",
-		module + "/internal/taskbook$", module + "/server$", module + "/console$", module + "/cli/internal/samfile$", hostOf,
+		module + "/internal/taskbook$", module + "/server$", module + "/server/schema$", module + "/console$", module + "/cli/internal/samfile$", module + "/target$", hostOf,
 		"github.com/aymanbagabas/go-udiff",
 	}},
+	{"target", []string{"$gostd", runlanePkg, module + "/internal/outbound$", "go.yaml.in/yaml/v3$"}},
 	{"internal/doctor/...", []string{
 		"$gostd", runlanePkg, corePkg, lanePkg, module + "/internal/causes$", module + "/internal/shown$",
 	}},
+	{"server/schema", []string{"$gostd", "github.com/santhosh-tekuri/jsonschema"}},
 	{"server/...", []string{
-		"$gostd", runlanePkg, corePkg, lanePkg, blindOf, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$", compress,
-		"github.com/santhosh-tekuri/jsonschema",
+		"$gostd", runlanePkg, corePkg, lanePkg, blindOf, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$", module + "/internal/outbound$", compress,
 	}},
 	{"console", []string{
 		"$gostd", runlanePkg, corePkg, lanePkg, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$",
@@ -169,6 +175,16 @@ var reachRules = []reachRule{
 		why:       "a function that executes or maintains starts without an HTTP server",
 		from:      inFolders("functions"),
 		forbidden: []string{module + "/server", module + "/console", module + "/cli", module + "/functionurl"},
+	},
+	{
+		why:       "the server's function starts without JSON Schema, which makes the schemas of all drafts at its start",
+		from:      inFolders("functionurl"),
+		forbidden: []string{"github.com/santhosh-tekuri/jsonschema"},
+	},
+	{
+		why:       "a function that starts makes no schemas of a service of which it calls one operation (go.mod)",
+		from:      inFolders("functions", "functionurl"),
+		forbidden: []string{awsSDK + "/service/ssm/schemas"},
 	},
 	{
 		why:       "the embedded lane needs no AWS",

@@ -134,15 +134,21 @@ func callFails(t *testing.T, h Harness) {
 	cancelled, other := summing("scenario.call-cancelled", nil, &heardOf{}, 1)
 	s := newScene(t, h, handler, other, doubling())
 	run := s.execute(s.trigger(task.With(jobPayload{}), nil))
-	s.wantStatus(s.execute(s.children(run.ID, 1)[0]), runlane.StatusFailed)
+	child := s.children(run.ID, 1)[0]
+	s.wantStatus(s.execute(child), runlane.StatusFailed)
 	run = s.execute(s.get(run.ID))
 	s.wantStatus(run, runlane.StatusFailed)
 	if !errors.Is(told, runlane.ErrRunFailed) || !errors.Is(told, runlane.ErrorCode("negative")) ||
 		run.Failure.Code != runlane.ErrRunFailed {
 		t.Errorf("told %v; failed with %+v", told, run.Failure)
 	}
+	retry, err := s.rt.Runs().Retry(s.Context(), run.ID, nil)
+	s.must(err)
+	if again := s.children(s.execute(retry).ID, 1)[0]; again.ID == child.ID || again.EffectID() != string(child.ID) {
+		t.Errorf("the call of a retry made %+v", again.Source)
+	}
 	run = s.execute(s.trigger(cancelled.With(jobPayload{}), nil))
-	_, err := s.rt.Runs().Cancel(s.Context(), s.children(run.ID, 1)[0].ID, nil)
+	_, err = s.rt.Runs().Cancel(s.Context(), s.children(run.ID, 1)[0].ID, nil)
 	s.must(err)
 	run = s.execute(s.get(run.ID))
 	if run.Status != runlane.StatusFailed || run.Failure.Code != runlane.ErrRunCancelled {

@@ -169,14 +169,21 @@ func operateRetries(t *testing.T, h Harness) {
 	failed := s.execute(s.trigger(task.With(jobPayload{}), nil))
 	made, err := s.rt.Runs().Retry(t.Context(), failed.ID, nil)
 	s.must(err)
-	want := runlane.Source{Type: runlane.SourceManualRetry, RunID: failed.ID, CreatedAt: failed.CreatedAt}
+	want := runlane.Source{
+		Type: runlane.SourceManualRetry, RunID: failed.ID, CreatedAt: failed.CreatedAt, OriginID: failed.ID,
+	}
 	if made.Source != want || made.ID == failed.ID {
 		t.Fatalf("the retry is %+v", made)
 	}
+	last, err := s.rt.Runs().Retry(t.Context(), s.execute(made).ID, nil)
+	s.must(err)
+	if stored := s.get(last.ID); stored.Source.RunID != made.ID || stored.EffectID() != string(failed.ID) {
+		t.Errorf("the retry of the retry is %+v", stored)
+	}
 	rerun, err := s.rt.Runs().Rerun(t.Context(), failed.ID, nil)
 	s.must(err)
-	if rerun.ID == made.ID {
-		t.Fatal("a rerun and a retry of one run are one run")
+	if rerun.ID == made.ID || rerun.EffectID() != string(rerun.ID) {
+		t.Fatalf("a rerun is new work, and has %+v", rerun.Source)
 	}
 	s.wantStatus(s.get(failed.ID), runlane.StatusFailed) // history never changes
 	active := s.trigger(fine.With(jobPayload{}), nil)

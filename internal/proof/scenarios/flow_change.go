@@ -147,6 +147,9 @@ func flowRetried(t *testing.T, h Harness) {
 		if (n.RunID != before.Nodes[i].RunID) != again || (n.Retries == 1) != again {
 			t.Errorf("node %s: %+v", n.Name, n)
 		}
+		if effect := s.get(n.RunID).EffectID(); effect != string(before.Nodes[i].RunID) {
+			t.Errorf("node %s has the effects of %s", n.Name, effect)
+		}
 	}
 	s.wantFlow("retried", runlane.FlowActive, "succeeded queued waits waits waits succeeded cancelled")
 	s.does("retried", "b", "c", "e")

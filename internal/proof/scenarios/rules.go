@@ -124,7 +124,9 @@ func ruleSources(t *testing.T, h Harness) {
 	}{
 		{triggered, runlane.Source{Type: runlane.SourceTrigger}},
 		{rerun, runlane.Source{Type: runlane.SourceRerun, RunID: triggered.ID, CreatedAt: triggered.CreatedAt}},
-		{retried, runlane.Source{Type: runlane.SourceManualRetry, RunID: broken.ID, CreatedAt: broken.CreatedAt}},
+		{retried, runlane.Source{
+			Type: runlane.SourceManualRetry, RunID: broken.ID, CreatedAt: broken.CreatedAt, OriginID: broken.ID,
+		}},
 		{made, runlane.Source{Type: runlane.SourceSchedule, ScheduleID: "minutely", FireTime: fire}},
 	} {
 		if stored := s.get(c.run.ID); stored.Source != c.want {

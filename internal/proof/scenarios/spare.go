@@ -30,7 +30,7 @@ func spared() []sparing {
 			scenarios: []string{
 				"a worker takes runs from trigger to success", "a worker that is stopped lets attempts finish",
 				"after the grace a worker releases what still executes", "no more runs than the limit execute at once",
-				"an outage never fails a trigger and never dead-letters",
+				"an outage never fails a trigger and never dead-letters", "a retry gives its place up and comes back in its group",
 			},
 		},
 		{

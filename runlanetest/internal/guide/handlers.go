@@ -82,7 +82,7 @@ func (app *App) ImportFile(ctx context.Context, a *runlane.Attempt, i Import) er
 		return nil
 	}
 	_, err = a.Trigger(ctx, ImportFile.With(Import{File: i.File, From: next}), &runlane.TriggerOptions{
-		IdempotencyKey: string(a.Run.ID) + " next", // a second attempt of this run triggers no second one
+		IdempotencyKey: a.EffectID("next"), // another attempt, or a retry of this run, triggers no second one
 	})
 	return err
 }

@@ -56,6 +56,8 @@ func projection(p *runlane.Run, f field, base embedded.Millis, in *reader) bool 
 		p.Source.Round = int(f.n)
 	case fieldSourceDepth:
 		p.Source.Depth = int(f.n)
+	case fieldSourceOrigin:
+		p.Source.OriginID = runlane.RunID(f.bytes)
 	case fieldTraceCarrier:
 		p.TraceCarrier = in.textsIn(f.bytes)
 	case fieldMeta:

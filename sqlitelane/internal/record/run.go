@@ -87,6 +87,7 @@ const (
 	fieldSourceNode
 	fieldSourceRound
 	fieldSourceDepth
+	fieldSourceOrigin
 )
 
 // statuses are stored as index plus 1. Only append. A status not listed is stored as text and found by no index; a
@@ -180,6 +181,7 @@ func (r *Record) Encode(to []byte) []byte {
 	w.text(fieldSourceNode, p.Source.Node)
 	w.number(fieldSourceRound, int64(p.Source.Round))
 	w.number(fieldSourceDepth, int64(p.Source.Depth))
+	w.text(fieldSourceOrigin, string(p.Source.OriginID))
 	return append(w.b, r.unknown...)
 }
 

@@ -19,7 +19,7 @@ var shapes = map[reflect.Type]string{
 	reflect.TypeFor[runlane.Failure]():      "Code Message Meta",
 	reflect.TypeFor[runlane.Lease]():        "Token WorkerID ExpiresAt",
 	reflect.TypeFor[runlane.KeyRetention](): "WhileActive TTL",
-	reflect.TypeFor[runlane.Source]():       "Type RunID ScheduleID FireTime Call Depth CreatedAt FlowID Node Round",
+	reflect.TypeFor[runlane.Source]():       "Type RunID ScheduleID FireTime Call Depth CreatedAt FlowID Node Round OriginID",
 	reflect.TypeFor[runlane.Actor]():        "Type ID",
 	reflect.TypeFor[runlane.Event]():        "RunID Environment OccurredAt Actor Meta TraceCarrier Body",
 	reflect.TypeFor[runlane.RunCreated](): "TaskID Queue Payload RunAt ConcurrencyKey IdempotencyKey Retention " +

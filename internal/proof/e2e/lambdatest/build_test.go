@@ -54,6 +54,7 @@ func build(short bool) (err error) {
 	}
 	for target, folder := range map[string]string{
 		"build-Bridge": "bridge", "build-Relay": "relay", "build-Tick": "tick", "build-Server": "server",
+		"build-EventSender": "events",
 	} {
 		if err := run("make", "-C", "../../../..", "-f", "build.mk", target, "ARTIFACTS_DIR="+filepath.Join(bin, folder), "LAMBDA_ARCH="+runtime.GOARCH); err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/runlane/runlane-go/awslane"
 	"github.com/runlane/runlane-go/functions"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -31,9 +32,9 @@ func each(template *Template) map[string]map[string]any {
 
 func TestFunctions_AreBuiltAndRunAlike(t *testing.T) {
 	t.Parallel()
-	template := evaluate(t, map[string]string{"LogLevel": "WARN", "LogRetention": "7", "ServerScopes": "read"})
+	template := evaluate(t, map[string]string{"LogLevel": "WARN", "LogRetention": "7", "ServerScopes": "read", "EventBus": busARN})
 	found := each(template)
-	equal(t, "functions", slices.Sorted(maps.Keys(found)), []string{"Bridge", "Relay", "Server", "Tick"})
+	equal(t, "functions", slices.Sorted(maps.Keys(found)), []string{"Bridge", "EventSender", "Relay", "Server", "Tick"})
 	for name, f := range found {
 		for property, want := range map[string]any{
 			"Runtime": "provided.al2023", "Architectures": []any{"arm64"}, "Handler": "bootstrap", "CodeUri": ".",
@@ -67,7 +68,7 @@ func TestDeployment_AlarmsRollItBack(t *testing.T) {
 			"FunctionName": "${" + name + "}", "Resource": "${" + name + "}:live", "ExecutedVersion": "${" + name + ".Version.Version}",
 		}}}, cmp.AllowUnexported(metric{}))
 	}
-	for _, name := range ofType(evaluate(t, map[string]string{"Deployment": "AllAtOnce", "ServerScopes": "read"}), "AWS::CloudWatch::Alarm") {
+	for _, name := range ofType(evaluate(t, map[string]string{"Deployment": "AllAtOnce", "ServerScopes": "read", "EventBus": busARN}), "AWS::CloudWatch::Alarm") {
 		if strings.HasSuffix(name, "CanaryAlarm") {
 			t.Errorf("%s watches no deployment", name)
 		}
@@ -125,8 +126,9 @@ func TestVariables_AreThoseThatTheCodeReads(t *testing.T) {
 	for _, folder := range []string{"awslane", "functions", "examples/webhooks"} {
 		for _, name := range variablesRead(t, filepath.Join("..", "..", "..", "..", folder)) {
 			// Lambda itself sets the ones; another is of networks with their own authority, which no function is in. Without a name the
-			// lane is that on AWS.
-			read[name] = !strings.HasPrefix(name, "AWS_LAMBDA_") && name != "AWS_CA_BUNDLE" && name != lane.Variable
+			// lane is that on AWS. Event queues are doctor's, which programs outside and the server have.
+			read[name] = !strings.HasPrefix(name, "AWS_LAMBDA_") &&
+				!slices.Contains([]string{"AWS_CA_BUNDLE", lane.Variable, awslane.EventQueuesVariable}, name)
 		}
 	}
 	maps.DeleteFunc(read, func(_ string, expected bool) bool { return !expected })
@@ -255,7 +257,7 @@ func TestBuild_HasATargetForEachFunction(t *testing.T) {
 		}
 		text.Write(content)
 	}
-	for name := range each(evaluate(t, withServer)) {
+	for name := range each(evaluate(t, withEverything)) {
 		if !strings.Contains(text.String(), "\nbuild-"+name+":") {
 			t.Errorf("there is no target build-%s", name)
 		}

@@ -39,8 +39,9 @@ var required = map[string]string{"WebhookSecret": "secret"}
 
 // withFIFO has the FIFO queue, which a parameter leaves out by default, and withServer the function.
 var (
-	withFIFO   = map[string]string{"FifoQueue": "orders"}
-	withServer = map[string]string{"ServerScopes": "read"}
+	withFIFO       = map[string]string{"FifoQueue": "orders"}
+	withServer     = map[string]string{"ServerScopes": "read"}
+	withEverything = map[string]string{"FifoQueue": "orders", "ServerScopes": "read", "EventBus": busARN}
 )
 
 // evaluate gives the parameters that have no default some value.

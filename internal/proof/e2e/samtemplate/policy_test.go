@@ -242,7 +242,7 @@ func TestPolicies_WhatNoRecordingShows_IsAllowed(t *testing.T) {
 func TestPolicies_WildcardsHaveAReason(t *testing.T) {
 	t.Parallel()
 	listed := []string{"dynamodb:ListStreams *"} // AWS offers it for everything only
-	template := evaluate(t, withFIFO)
+	template := evaluate(t, withEverything)
 	roles := 0
 	for name, resource := range template.Resources {
 		if resource.Type != "AWS::IAM::Role" {
@@ -258,7 +258,7 @@ func TestPolicies_WildcardsHaveAReason(t *testing.T) {
 			t.Errorf("%s has a managed policy", name)
 		}
 	}
-	if roles != 5 {
+	if roles != 7 {
 		t.Errorf("%d roles", roles)
 	}
 	used := map[string]string{}

@@ -69,7 +69,7 @@ func names(cell string) (list []string) {
 func TestPrices_OfAlarms_AreTheTemplates(t *testing.T) {
 	t.Parallel()
 	plain := everyAlarm(t, nil)
-	template := evaluate(t, map[string]string{"FifoQueue": "orders", "ServerScopes": "read"})
+	template := evaluate(t, withEverything)
 	want := map[string]string{} // parameter: alarms, metrics, price
 	row := func(parameter string, alarms []string) {
 		metrics := 0
@@ -82,7 +82,7 @@ func TestPrices_OfAlarms_AreTheTemplates(t *testing.T) {
 	for parameter, alarms := range plain {
 		row(parameter, alarms)
 	}
-	for more, given := range map[string]map[string]string{"FifoQueue": withFIFO, "ServerScopes": withServer} {
+	for more, given := range map[string]map[string]string{"FifoQueue": withFIFO, "ServerScopes": withServer, "EventBus": withBus} {
 		for parameter, alarms := range everyAlarm(t, given) {
 			alarms = slices.DeleteFunc(alarms, func(alarm string) bool { return slices.Contains(plain[parameter], alarm) })
 			if len(alarms) > 0 {

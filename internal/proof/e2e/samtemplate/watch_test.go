@@ -109,7 +109,7 @@ func TestMetrics_ListIsComplete(t *testing.T) {
 // What alarms and dashboard look at exists: the functions' own metrics under the functions' own names, and resources of the stack.
 func TestMetrics_ThatAreWatched_Exist(t *testing.T) {
 	t.Parallel()
-	template := evaluate(t, map[string]string{"FifoQueue": "orders", "ServerScopes": "read"})
+	template := evaluate(t, withEverything)
 	all := dashboardMetrics(t, template)
 	for _, name := range ofType(template, "AWS::CloudWatch::Alarm") {
 		list := alarmMetrics(template.Resources[name].Properties)
@@ -189,8 +189,8 @@ func everyAlarm(t *testing.T, parameters map[string]string) map[string][]string 
 
 func TestAlarms_EachIsAParameter_AndAllTogether(t *testing.T) {
 	t.Parallel()
-	everyAlarm(t, map[string]string{"FifoQueue": "orders", "ServerScopes": "read"})
-	off := evaluate(t, map[string]string{"FifoQueue": "orders", "ServerScopes": "read", "Alarms": "false", "Dashboard": "false", "Metrics": "false"})
+	everyAlarm(t, withEverything)
+	off := evaluate(t, map[string]string{"FifoQueue": "orders", "ServerScopes": "read", "EventBus": busARN, "Alarms": "false", "Dashboard": "false", "Metrics": "false"})
 	equal(t, "alarms", ofType(off, "AWS::CloudWatch::Alarm"), []string(nil))
 	equal(t, "dashboards", ofType(off, "AWS::CloudWatch::Dashboard"), []string(nil))
 	for _, name := range ofType(evaluate(t, map[string]string{"Metrics": "false"}), "AWS::CloudWatch::Alarm") {
@@ -205,8 +205,8 @@ func TestAlarms_EachIsAParameter_AndAllTogether(t *testing.T) {
 func TestAlarms_SayWhatToDoAndNotify(t *testing.T) {
 	t.Parallel()
 	topic := "arn:aws:sns:eu-west-1:123456789012:alarms"
-	with := evaluate(t, map[string]string{"FifoQueue": "orders", "ServerScopes": "read", "AlarmTopic": topic})
-	without := evaluate(t, map[string]string{"FifoQueue": "orders", "ServerScopes": "read"})
+	with := evaluate(t, map[string]string{"FifoQueue": "orders", "ServerScopes": "read", "EventBus": busARN, "AlarmTopic": topic})
+	without := evaluate(t, withEverything)
 	for _, name := range ofType(with, "AWS::CloudWatch::Alarm") {
 		p := with.Resources[name].Properties
 		if len(textAt(p, "AlarmDescription")) < 20 || len(textAt(p, "AlarmDescription")) > 200 {

@@ -69,9 +69,9 @@ func (s Span) pick(n uint64) time.Duration {
 	return s.Least + time.Duration(n%uint64(s.Most-s.Least)) // both are positive
 }
 
-// lostInSuccession is how many answers to one request get lost at most, however often it is sent: less than the SDK
+// inSuccession is how many faults by chance one request meets at most, however often it is sent: less than the SDK
 // tries.
-const lostInSuccession = 2
+const inSuccession = 2
 
 // Stats counts what happened.
 type Stats struct {
@@ -87,11 +87,12 @@ type Stats struct {
 func (s Stats) String() string {
 	return fmt.Sprintf(
 		"%d requests: %d transactions met another, %d met their own earlier sending, %d plain writes met a "+
-			"transaction, %d reads were late, %d answers were lost",
+			"transaction, %d were throttled, %d reads were late, %d answers were lost",
 		s.Requests,
 		s.Conflicts,
 		s.InProgress,
 		s.Refused,
+		s.Throttled,
 		s.Late,
 		s.Lost,
 	)
@@ -114,13 +115,13 @@ type Front struct {
 
 	mu       sync.Mutex
 	asked    int            // requests of a prompt front
-	unheard  map[string]int // by request: answers that got lost in succession
+	met      map[string]int // by sending of a client: refusals and lost answers in succession
 	sendings map[string]int // by request that lost one: how often it was sent
 }
 
 // Start starts a front before the emulator at an endpoint.
 func Start(backend string, options *Options) (*Front, error) {
-	f := &Front{backend: backend, ended: make(chan struct{}), unheard: map[string]int{}, sendings: map[string]int{}}
+	f := &Front{backend: backend, ended: make(chan struct{}), met: map[string]int{}, sendings: map[string]int{}}
 	if options != nil {
 		f.options = *options
 	}
@@ -228,30 +229,42 @@ func (f *Front) release(w http.ResponseWriter, q *request, a *answer) {
 
 // loses decides whether the answer to a request gets lost, and how.
 func (f *Front) loses(q *request) (how uint64, lost bool) {
-	if f.options.Lost <= 0 || f.calm.Load() {
+	if q.refused {
 		return 0, false
 	}
-	id := q.identity()
+	id, sending := q.identity(), q.sending()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	source := f.source("answer", id, f.sendings[id])
-	if source.Float64() >= f.options.Lost || f.unheard[id] == lostInSuccession {
-		delete(f.unheard, id)
+	if f.calm.Load() || source.Float64() >= f.options.Lost || f.met[sending] == inSuccession {
+		delete(f.met, sending)
 		return 0, false
 	}
-	f.unheard[id]++
+	f.met[sending]++
 	f.sendings[id]++
 	f.lost.Add(1)
 	return source.Uint64(), true
 }
 
+// refuses decides whether a request is refused; source decides how.
+func (f *Front) refuses(q *request) (source *rand.Rand, refused bool) {
+	sending := q.sending()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked++
+	source = f.source("refuse", q.operation, f.asked)
+	if f.calm.Load() || source.Float64() >= f.options.Refused || f.met[sending] == inSuccession {
+		return nil, false
+	}
+	f.met[sending]++
+	q.refused = true
+	return source, true
+}
+
 // prompt refuses a request, or sends it on.
 func (f *Front) prompt(q *request) *answer {
-	f.mu.Lock()
-	f.asked++
-	source := f.source("refuse", q.operation, f.asked)
-	f.mu.Unlock()
-	if f.calm.Load() || source.Float64() >= f.options.Refused {
+	source, refused := f.refuses(q)
+	if !refused {
 		return f.pass(q)
 	}
 	if _, writes := writeKinds[q.operation]; writes && source.IntN(2) == 0 {

@@ -2,6 +2,7 @@ package front
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,6 +24,7 @@ type request struct {
 	operation string
 	body      []byte
 	fields    object
+	refused   bool // by chance
 }
 
 const targetPrefix = "DynamoDB_20120810."
@@ -52,6 +54,9 @@ func (q *request) identity() string {
 	hash.Write(encode(q.fields)) // never fails
 	return q.operation + " " + strconv.FormatUint(hash.Sum64(), 36)
 }
+
+// sending is equal for the tries of one call of an SDK; equal requests of other calls have others.
+func (q *request) sending() string { return cmp.Or(q.header.Get("Amz-Sdk-Invocation-Id"), q.identity()) }
 
 // account is whose tables a request is about: emulators tell by the access key.
 func (q *request) account() string {

@@ -1,11 +1,12 @@
-package functions
+// Package streamimage converts items of a table's stream from Lambda's types to the SDK's.
+package streamimage
 
 import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-func attributeMap(image map[string]events.DynamoDBAttributeValue) map[string]types.AttributeValue {
+func Item(image map[string]events.DynamoDBAttributeValue) map[string]types.AttributeValue {
 	item := make(map[string]types.AttributeValue, len(image))
 	for name, value := range image {
 		item[name] = attribute(value)
@@ -31,7 +32,7 @@ func attribute(v events.DynamoDBAttributeValue) types.AttributeValue {
 		}
 		return &types.AttributeValueMemberL{Value: list}
 	case events.DataTypeMap:
-		return &types.AttributeValueMemberM{Value: attributeMap(v.Map())}
+		return &types.AttributeValueMemberM{Value: Item(v.Map())}
 	case events.DataTypeNumber:
 		return &types.AttributeValueMemberN{Value: v.Number()}
 	case events.DataTypeNumberSet:

@@ -1,11 +1,11 @@
-package server_test
+package schema_test
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
 
-	"github.com/runlane/runlane-go/server"
+	"github.com/runlane/runlane-go/server/schema"
 )
 
 // A schema that judges one value in several ways, and itself below, takes payloads that are nested so deep that it ends.
@@ -28,12 +28,12 @@ func TestSchema_ThatBranchesAtEachLevel_Ends(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tasks, err := server.ReadTasks([]byte(`{"tasks":[{"task":"a","schema":` + c.schema + `}]}`))
+			check, err := schema.Compile(json.RawMessage(c.schema))
 			if err != nil {
 				t.Fatal(err)
 			}
 			nested := func(levels int) error {
-				return tasks[0].Check(json.RawMessage(strings.Repeat("[", levels) + strings.Repeat("]", levels)))
+				return check(json.RawMessage(strings.Repeat("[", levels) + strings.Repeat("]", levels)))
 			}
 			if err := nested(c.taken); c.taken > 0 && err != nil && strings.Contains(err.Error(), "nested") {
 				t.Errorf("%d levels: %v", c.taken, err)

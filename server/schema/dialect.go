@@ -1,4 +1,4 @@
-package server
+package schema
 
 import (
 	"encoding/json"
@@ -38,7 +38,7 @@ func dialectOf(root any) (*dialect, error) {
 	if known := dialects[address]; known != nil {
 		return known, nil
 	}
-	return nil, fmt.Errorf("its dialect %q is not known here: $schema is for drafts 2020-12 and 7", clip(named))
+	return nil, fmt.Errorf("its dialect %.100q is not known here: $schema is for drafts 2020-12 and 7", named)
 }
 
 // ranges are pairs of keywords of which the first may not exceed the second.

@@ -1,4 +1,4 @@
-package ddbfault
+package lives
 
 import (
 	"cmp"
@@ -24,10 +24,6 @@ func text(r row, name string) string {
 	return ""
 }
 
-func keyOf(item row) itemKey {
-	return itemKey{text(item, "pk"), text(item, "sk")}
-}
-
 // missed is how many queries of an index may show an item as it was before its last writes.
 const missed = 2
 
@@ -39,8 +35,8 @@ type lateItem struct {
 }
 
 // writing remembers items as they are before a write. request is the same pointer when it is sent again.
-func (c *Client) writing(ctx context.Context, table *string, request any, keys []itemKey) {
-	if c.plan.Rates[StaleIndex] == 0 {
+func (c *faultyClient) writing(ctx context.Context, table *string, request any, keys []itemKey) {
+	if c.rates[staleIndex] == 0 {
 		return
 	}
 	for _, key := range keys {
@@ -69,14 +65,14 @@ func (c *Client) writing(ctx context.Context, table *string, request any, keys [
 
 // Query implements dynamostore.API. A stale index shows what was written lately as it was before: it hides new entries
 // and keeps old ones, until it has done so twice for an item. Tables are read as they are.
-func (c *Client) Query(
+func (c *faultyClient) Query(
 	ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options),
 ) (*dynamodb.QueryOutput, error) {
 	out, err := c.API.Query(ctx, in, o...)
-	if err != nil || in.IndexName == nil || c.plan.Rates[StaleIndex] == 0 {
+	if err != nil || in.IndexName == nil || c.rates[staleIndex] == 0 {
 		return out, err
 	}
-	stale, _ := c.strikes(StaleIndex, "Query", in)
+	stale, _ := c.strikes(staleIndex, "Query", in)
 	page := pageOf(in, out)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,8 +115,8 @@ type indexPage struct {
 	projected       []string
 }
 
-// conditions are the forms that dynamostore asks indexes with.
-var conditions = regexp.MustCompile(`^(#\w+) = (:\w+) AND (#\w+) (?:BETWEEN (:\w+) AND (:\w+)|(>=?) (:\w+))$`)
+// indexForms are the forms that dynamostore asks indexes with.
+var indexForms = regexp.MustCompile(`^(#\w+) = (:\w+) AND (#\w+) (?:BETWEEN (:\w+) AND (:\w+)|(>=?) (:\w+))$`)
 
 func pageOf(in *dynamodb.QueryInput, out *dynamodb.QueryOutput) *indexPage {
 	p := &indexPage{
@@ -128,7 +124,7 @@ func pageOf(in *dynamodb.QueryInput, out *dynamodb.QueryOutput) *indexPage {
 		backwards: !aws.ToBool(cmp.Or(in.ScanIndexForward, aws.Bool(true))),
 		more:      out.LastEvaluatedKey != nil,
 	}
-	m := conditions.FindStringSubmatch(aws.ToString(in.KeyConditionExpression))
+	m := indexForms.FindStringSubmatch(aws.ToString(in.KeyConditionExpression))
 	if m == nil {
 		return p // entry finds nothing in it
 	}

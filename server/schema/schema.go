@@ -1,4 +1,7 @@
-package server
+// Package schema checks payloads by JSON Schema, for server.ReadTasks. It is apart from package server, so that the
+// server as a function does not link it: the library makes the schemas of all drafts at the start of a program, which
+// takes as long as the rest of that start.
+package schema
 
 import (
 	"bytes"
@@ -25,8 +28,9 @@ const (
 	maxExponent = 400
 )
 
-// schemaCheck returns a function that checks payloads by a schema. Numbers are exact.
-func schemaCheck(text json.RawMessage) (func(json.RawMessage) error, error) {
+// Compile returns a function that checks payloads by a schema: JSON Schema of draft 2020-12 or draft 7 without references
+// to other documents. Numbers are exact. Its errors do not quote the payload.
+func Compile(text json.RawMessage) (func(json.RawMessage) error, error) {
 	root, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package functions
+package streamimage_test
 
 import (
 	"encoding/json"
@@ -8,9 +8,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/runlane/runlane-go/internal/streamimage"
 )
 
-func TestAttributeMap_EveryType_AsLambdaSendsIt(t *testing.T) {
+func TestItem_EveryType_AsLambdaSendsIt(t *testing.T) {
 	t.Parallel()
 	const image = `{
 		"b": {"B": "AAEC"}, "bs": {"BS": ["AA==", "AQ=="]}, "bool": {"BOOL": true}, "n": {"N": "1.50"}, "ns": {"NS": ["1", "2"]},
@@ -46,7 +48,7 @@ func TestAttributeMap_EveryType_AsLambdaSendsIt(t *testing.T) {
 		types.AttributeValueMemberNS{}, types.AttributeValueMemberS{}, types.AttributeValueMemberSS{}, types.AttributeValueMemberNULL{},
 		types.AttributeValueMemberL{}, types.AttributeValueMemberM{},
 	)
-	if diff := cmp.Diff(want, attributeMap(item), ignore); diff != "" {
+	if diff := cmp.Diff(want, streamimage.Item(item), ignore); diff != "" {
 		t.Error(diff)
 	}
 }
