@@ -69,6 +69,7 @@ type delivery struct {
 	executions *executionSet
 	only       []runlane.QueueName // of workers: the queues to take work from; nil: all known here
 	suspects   chan struct{}       // of workers: has room for one suspect; nil: any number
+	reading    apart.Context       // of read
 
 	// Of a claim for a client:
 	handlers map[runlane.TaskID]runlane.Handler // the client's tasks; nil: the runtime's
@@ -303,7 +304,8 @@ func (d *delivery) judge(ctx context.Context, run *runlane.Run, now time.Time, r
 
 // read reads the run. A large payload is read only for a run that may be executed: most wakeups of others are late.
 func (d *delivery) read(ctx context.Context) (*runlane.Run, error) {
-	run, err := d.rt.storage().GetRun(apart.Leave(ctx), d.wakeup.RunKey)
+	d.reading.Context = ctx
+	run, err := d.rt.storage().GetRun(&d.reading, d.wakeup.RunKey)
 	if err != nil || run.Sealed == nil || run.Sealed.PayloadApart == (runlane.BodyApart{}) {
 		return run, err
 	}

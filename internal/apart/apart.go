@@ -6,8 +6,19 @@ import "context"
 
 type key struct{}
 
-// Leave returns a context whose reads get size and hash of large bodies, and not the bodies.
-func Leave(ctx context.Context) context.Context { return context.WithValue(ctx, key{}, true) }
+// Context is a context whose reads get size and hash of large bodies, and not the bodies.
+type Context struct{ context.Context }
+
+// Value implements context.Context.
+func (c *Context) Value(k any) any {
+	if k == (key{}) {
+		return true
+	}
+	return c.Context.Value(k)
+}
+
+// Leave returns a [Context].
+func Leave(ctx context.Context) context.Context { return &Context{ctx} }
 
 // Left reports whether the context is such a one.
 func Left(ctx context.Context) bool { return ctx.Value(key{}) != nil }
