@@ -54,7 +54,6 @@ if [ "$mode" = full ]; then
   go_bench "growth, DynamoDB" 'GrowthDynamoDB' ./dynamostore -tags proof -benchtime 1x -retained
   go_bench "precision, embedded" 'WakeupPrecision' ./core
   go_bench "precision and steps, AWS" 'WakeupPrecision|Latency' ./awslane
-  go_bench "DynamoDB methods beside bare requests" 'Methods' ./dynamostore
 fi
 
 "$go" run ./internal/tools/benchreport "$out"
