@@ -1,13 +1,10 @@
 package dynamostore
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore/internal/rows"
@@ -43,26 +40,10 @@ func (w *world) dies(lease time.Duration) {
 	w.checked()
 }
 
-// overtaken lets another process act between a commit's reads and the commit.
-type overtaken struct {
-	API
-	before func()
-}
-
-func (c *overtaken) TransactWriteItems(
-	ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options),
-) (*dynamodb.TransactWriteItemsOutput, error) {
-	if act := c.before; act != nil {
-		c.before = nil
-		act()
-	}
-	return c.API.TransactWriteItems(ctx, in, o...)
-}
-
 // overtakenBy is the same process, whose next commit is overtaken.
 func (w *world) overtakenBy(act func()) *world {
 	slow := *w
-	slow.store = New(&overtaken{w.store.db.Client, act}, w.store.db.Name, &Options{Now: func() time.Time { return w.now }})
+	slow.store = New(interrupted(w.store.db.Client, act), w.store.db.Name, &Options{Now: func() time.Time { return w.now }})
 	return &slow
 }
 
@@ -107,7 +88,7 @@ func TestHazard02_CommitWithinALook_TheLookGivesWay(t *testing.T) {
 	w := newWorld(t)
 	w.create(eager, 0, nil).ack().pass(2 * time.Minute)
 	claimed := false
-	client := &interrupted{API: w.store.db.Client, before: func() { w.claim(time.Minute, true); claimed = true }}
+	client := interrupted(w.store.db.Client, func() { w.claim(time.Minute, true); claimed = true })
 	looking := New(client, w.store.db.Name, nil)
 	q := &lane.DueQuery{PageQuery: lane.PageQuery{Environment: "test"}, At: w.now}
 	if page, err := looking.ListRunsNeedingRedelivery(t.Context(), q); err != nil || len(page.Items) != 0 {
