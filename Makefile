@@ -12,8 +12,8 @@ GO ?= go
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 
-# Separate modules, so that only who imports them requires SQLite, or the SDK of MCP; spec is outside the gate. `./...` in the root does not reach them.
-MODULES := sqlitelane mcp spec cmd/runlane examples/webhooks/cmd/demo examples/worker examples/killed examples/invoices/cmd/invoices
+# Separate modules, so that only who imports them requires SQLite, OpenTelemetry or the SDK of MCP; spec is outside the gate. `./...` in the root does not reach them.
+MODULES := sqlitelane mcp otel spec cmd/runlane examples/webhooks/cmd/demo examples/worker examples/killed examples/invoices/cmd/invoices
 
 BUSY ?= 4
 CASES ?=
@@ -74,6 +74,11 @@ demo: ## Delivers 329 real webhooks, is killed in the middle, and finishes them.
 demo-order: ## 60 orders on a file, paid, approved or refused, sent or undone; its worker is killed 20 times. SEED repeats the moments.
 	@$(GO) -C examples/killed build -o '$(CURDIR)/bin/killed-order' .
 	@bin/killed-order -seed '$(SEED)' order
+
+.PHONY: demo-targets
+demo-targets: ## The 329 webhooks by a YAML file alone: examples/targets/runlane.yaml. Its worker is killed in the middle; a receipt is shown.
+	@$(MAKE) cli
+	@$(GO) run ./examples/targets bin/runlane examples/targets/runlane.yaml
 
 .PHONY: demo-nightly
 demo-nightly: ## A report of 1,000 called runs on a file, whose worker is killed 20 times. SEED repeats the moments.

@@ -105,7 +105,9 @@ func (b *batch) trigger(ctx context.Context, i int, item *BatchItem) {
 		b.results[i].Err = err
 		return
 	}
+	ctx, t := b.rt.traceCreation(ctx, p)
 	result, commit, err := b.rt.resolve(ctx, p, b.rt.create)
+	t.done(createdEnd(result, err))
 	b.results[i] = BatchResult{Result: result, Err: err}
 	switch {
 	case errors.Is(err, runlane.ErrStorageUnavailable):

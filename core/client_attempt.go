@@ -96,6 +96,7 @@ func (c *Claim) end(ctx context.Context, v verdict) error {
 			return remote.Lost(c.Run.ID)
 		}
 		x.run = result.Run
+		x.traceEnded(ctx, result.Run)
 		return nil
 	})
 	if err == nil {
@@ -347,7 +348,7 @@ func (c *Claim) StartFlow(
 		if given.Actor == (runlane.Actor{}) {
 			given.Actor = x.actor()
 		}
-		state, err = x.rt.StartFlow(ctx, f, &given)
+		state, err = x.rt.startFlow(ctx, f, &given, x.started.TraceCarrier)
 		return err
 	})
 	return state, err

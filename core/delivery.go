@@ -201,7 +201,15 @@ func (d *delivery) take(
 	}
 	d.rt.executing.expect(token)
 	defer d.rt.executing.forget(token)
-	x, lost, err := d.claim(ctx, run, j.handler, j.at, r, token)
+	n := run.Counters.Attempts + 1
+	if d.give == nil {
+		var t tracing
+		ctx, t = d.rt.traceRun(ctx, WorkAttempt, run, n, d.workerID)
+		defer func() { t.done(deliveredEnd(result, err)) }()
+	}
+	claiming, t := d.rt.traceRun(ctx, WorkClaim, run, n, d.workerID)
+	x, lost, err := d.claim(claiming, run, j.handler, j.at, r, token)
+	t.done(claimEnd(x, lost, err))
 	switch {
 	case err != nil:
 		return nil, false, err

@@ -295,13 +295,26 @@ func (rt *Runtime) StartFlow(
 		return nil, err
 	}
 	defer rt.gate.leave()
+	return rt.startFlow(ctx, f, options, nil)
+}
+
+// startFlow serves applications (carrier nil) and the attempts of clients, with the trace of their run.
+func (rt *Runtime) startFlow(
+	ctx context.Context, f *runlane.Flow, options *runlane.FlowOptions, carrier map[string]string,
+) (*runlane.FlowState, error) {
 	if options == nil {
 		options = &runlane.FlowOptions{}
 	}
 	if err := rt.suspends(); err != nil {
 		return nil, err
 	}
-	return rt.flows.Start(ctx, f, options, safeError)
+	if rt.tracer == nil || f == nil {
+		return rt.flows.Start(ctx, f, options, safeError)
+	}
+	ctx, t := rt.begin(ctx, &Work{Kind: WorkFlow, Name: string(f.ID()), Carrier: carrier})
+	state, err := rt.flows.Start(ctx, f, options, safeError)
+	t.done(WorkEnd{Err: err})
+	return state, err
 }
 
 // flowHost implements flow.Host.
@@ -339,6 +352,7 @@ func (h flowHost) Repeat(ctx context.Context, by flow.By, old *runlane.Run, n *f
 	}
 	p.id, p.options.RunID, p.node = n.RunID, n.RunID, &n.Check
 	n.Source.OriginID = runlane.RunID(old.EffectID())
+	p.traceCarrier, p.traceLink = old.TraceCarrier, nil // the flow goes on
 	return h.create(ctx, p, n)
 }
 
@@ -348,10 +362,12 @@ func (h flowHost) create(ctx context.Context, p *plan, n *flow.Node) error {
 		p.wait = &runlane.Waiting{For: []runlane.WaitingFor{runlane.WaitingEnds}, Need: n.Waits}
 		p.availableAt = p.wait.Due()
 	}
-	_, commit, err := h.rt.resolve(ctx, p, h.rt.create)
+	ctx, t := h.rt.traceCreation(ctx, p)
+	result, commit, err := h.rt.resolve(ctx, p, h.rt.create)
 	if commit != nil {
 		h.rt.announce(ctx, p, commit)
 	}
+	t.done(createdEnd(result, err))
 	return err
 }
 

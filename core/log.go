@@ -49,26 +49,60 @@ func errorAttrs(err error) []slog.Attr {
 }
 
 // lazyHandler adds an attempt's attributes only when a line is logged, so that silent attempts do not pay for them.
-type lazyHandler struct {
-	base     slog.Handler
-	run      *runlane.Run
-	workerID string
-}
+type lazyHandler struct{ of *execution }
+
+func (h *lazyHandler) base() slog.Handler { return h.of.rt.logger.Handler() }
 
 func (h *lazyHandler) resolve() slog.Handler {
-	return h.base.WithAttrs(append(runAttrs(h.run), slog.String(attrWorkerID, h.workerID)))
+	return h.base().WithAttrs(append(runAttrs(h.of.started), slog.String(attrWorkerID, h.of.workerID)))
 }
 
 func (h *lazyHandler) Enabled(ctx context.Context, level slog.Level) bool {
-	return h.base.Enabled(ctx, level)
+	return h.base().Enabled(ctx, level)
 }
 
 func (h *lazyHandler) Handle(ctx context.Context, r slog.Record) error {
-	return h.resolve().Handle(ctx, r)
+	return h.resolve().Handle(h.contextOf(ctx), r)
+}
+
+// contextOf gives lines of methods without a context, such as Info, the trace of the attempt.
+func (h *lazyHandler) contextOf(ctx context.Context) context.Context {
+	if h.of.rt.tracer != nil && ctx == context.Background() {
+		return h.of.handling
+	}
+	return ctx
 }
 
 // WithAttrs puts the attempt's attributes before others.
-func (h *lazyHandler) WithAttrs(attrs []slog.Attr) slog.Handler { return h.resolve().WithAttrs(attrs) }
+func (h *lazyHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return h.wrap(h.resolve().WithAttrs(attrs))
+}
 
 // WithGroup leaves the attempt's attributes outside the group.
-func (h *lazyHandler) WithGroup(name string) slog.Handler { return h.resolve().WithGroup(name) }
+func (h *lazyHandler) WithGroup(name string) slog.Handler { return h.wrap(h.resolve().WithGroup(name)) }
+
+func (h *lazyHandler) wrap(base slog.Handler) slog.Handler {
+	if h.of.rt.tracer == nil {
+		return base
+	}
+	return &tracedHandler{base, h}
+}
+
+// tracedHandler is an attempt's handler with further attributes.
+type tracedHandler struct {
+	slog.Handler
+
+	of *lazyHandler
+}
+
+func (h *tracedHandler) Handle(ctx context.Context, r slog.Record) error {
+	return h.Handler.Handle(h.of.contextOf(ctx), r)
+}
+
+func (h *tracedHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return h.of.wrap(h.Handler.WithAttrs(attrs))
+}
+
+func (h *tracedHandler) WithGroup(name string) slog.Handler {
+	return h.of.wrap(h.Handler.WithGroup(name))
+}

@@ -17,6 +17,13 @@ type Metrics interface {
 	Observe(name Metric, d time.Duration, labels Labels)
 }
 
+// ContextMetrics is an optional ability of [Metrics]: values come with the context of their work, which has its trace.
+// Its methods replace those of Metrics.
+type ContextMetrics interface {
+	CountIn(ctx context.Context, name Metric, n int64, labels Labels)
+	ObserveIn(ctx context.Context, name Metric, d time.Duration, labels Labels)
+}
+
 func withHostMetrics(ctx context.Context, own Metrics) Metrics {
 	given, ok := host.Of(ctx).Metrics.(Metrics)
 	switch {
@@ -33,14 +40,22 @@ func withHostMetrics(ctx context.Context, own Metrics) Metrics {
 type bothMetrics [2]Metrics
 
 func (b bothMetrics) Count(name Metric, n int64, labels Labels) {
-	for _, m := range b {
-		gauges{m}.count(name, n, labels)
-	}
+	b.CountIn(context.Background(), name, n, labels)
 }
 
 func (b bothMetrics) Observe(name Metric, d time.Duration, labels Labels) {
+	b.ObserveIn(context.Background(), name, d, labels)
+}
+
+func (b bothMetrics) CountIn(ctx context.Context, name Metric, n int64, labels Labels) {
 	for _, m := range b {
-		gauges{m}.observe(name, d, labels)
+		gauges{m}.count(ctx, name, n, labels)
+	}
+}
+
+func (b bothMetrics) ObserveIn(ctx context.Context, name Metric, d time.Duration, labels Labels) {
+	for _, m := range b {
+		gauges{m}.observe(ctx, name, d, labels)
 	}
 }
 
@@ -87,23 +102,31 @@ const (
 // gauges guards an application's metrics. The zero value drops everything.
 type gauges struct{ metrics Metrics }
 
-func (g gauges) count(name Metric, n int64, labels Labels) {
+func (g gauges) count(ctx context.Context, name Metric, n int64, labels Labels) {
 	if g.metrics == nil || n == 0 {
 		return
 	}
 	defer func() { _ = recover() }() // a metric is never worth a run
+	if m, ok := g.metrics.(ContextMetrics); ok {
+		m.CountIn(ctx, name, n, labels)
+		return
+	}
 	g.metrics.Count(name, n, labels)
 }
 
-func (g gauges) observe(name Metric, d time.Duration, labels Labels) {
+func (g gauges) observe(ctx context.Context, name Metric, d time.Duration, labels Labels) {
 	if g.metrics == nil {
 		return
 	}
 	defer func() { _ = recover() }() // a metric is never worth a run
+	if m, ok := g.metrics.(ContextMetrics); ok {
+		m.ObserveIn(ctx, name, max(d, 0), labels)
+		return
+	}
 	g.metrics.Observe(name, max(d, 0), labels)
 }
 
-func (g gauges) committed(run *runlane.Run, events []runlane.EventRecord) {
+func (g gauges) committed(ctx context.Context, run *runlane.Run, events []runlane.EventRecord) {
 	if g.metrics == nil {
 		return
 	}
@@ -111,7 +134,7 @@ func (g gauges) committed(run *runlane.Run, events []runlane.EventRecord) {
 	for i := range events {
 		effect := effectOf(&events[i])
 		if effect.metric != "" {
-			g.count(effect.metric, 1, labels)
+			g.count(ctx, effect.metric, 1, labels)
 		}
 		switch {
 		case startedAttempt(&events[i]) == 1:
@@ -119,25 +142,25 @@ func (g gauges) committed(run *runlane.Run, events []runlane.EventRecord) {
 			if run.RunAt.After(due) {
 				due = run.RunAt
 			}
-			g.observe(MetricStartDelay, events[i].OccurredAt.Sub(due), labels)
+			g.observe(ctx, MetricStartDelay, events[i].OccurredAt.Sub(due), labels)
 		case effect.final:
-			g.ended(run, &events[i], labels)
+			g.ended(ctx, run, &events[i], labels)
 		case effect.attempt == attemptEnds:
-			g.attempt(run, &events[i], labels)
+			g.attempt(ctx, run, &events[i], labels)
 		}
 	}
 }
 
-func (g gauges) ended(run *runlane.Run, event *runlane.EventRecord, labels Labels) {
-	g.observe(MetricRunTime, event.OccurredAt.Sub(run.CreatedAt), labels)
+func (g gauges) ended(ctx context.Context, run *runlane.Run, event *runlane.EventRecord, labels Labels) {
+	g.observe(ctx, MetricRunTime, event.OccurredAt.Sub(run.CreatedAt), labels)
 	if run.Counters.Attempts > 0 && event.Actor.Type == runlane.ActorWorker {
-		g.attempt(run, event, labels)
+		g.attempt(ctx, run, event, labels)
 	}
 }
 
-func (g gauges) attempt(run *runlane.Run, event *runlane.EventRecord, labels Labels) {
+func (g gauges) attempt(ctx context.Context, run *runlane.Run, event *runlane.EventRecord, labels Labels) {
 	if !run.StartedAt.IsZero() {
-		g.observe(MetricAttemptTime, event.OccurredAt.Sub(run.StartedAt), labels)
+		g.observe(ctx, MetricAttemptTime, event.OccurredAt.Sub(run.StartedAt), labels)
 	}
 }
 

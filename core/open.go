@@ -45,7 +45,8 @@ type Runtime struct {
 	hooks        *watchers
 	watched      bool // hooks or metrics need the records of every commit
 	metrics      gauges
-	maxAbandoned int // -1: no limit
+	tracer       Tracer // nil: none
+	maxAbandoned int    // -1: no limit
 	keep         keeping
 	coded        bool // there is a codec
 	codec        *codedStorage
@@ -80,6 +81,7 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 	given := *options
 	given.Tasks = withHostTasks(ctx, options.Tasks)
 	given.Handlers = withHostHandlers(ctx, options.Handlers)
+	given.Schedules = withHostSchedules(ctx, options.Schedules)
 	options = &given
 	rt := newRuntime(l, options)
 	rt.metrics = gauges{withHostMetrics(ctx, options.Metrics)}
@@ -147,6 +149,7 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 		coded:        options.Codec != nil,
 		middleware:   slices.Clone(options.Middleware),
 		tokenKeys:    slices.Clone(options.TokenKeys),
+		tracer:       options.Tracer,
 		world:        options.World.withDefaults(),
 		realTime:     options.World == nil || options.World.Now == nil,
 		forceClose:   make(chan struct{}),

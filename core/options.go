@@ -67,6 +67,9 @@ type Options struct {
 	// [TokenKeysFromEnv].
 	TokenKeys [][]byte
 
+	// Tracer gets the beginnings and ends of this process's work, and puts a trace into each new run. nil means none.
+	Tracer Tracer
+
 	// World replaces clock, randomness and ids. nil means the real ones.
 	World *World
 }

@@ -104,12 +104,14 @@ func (rt *Runtime) publish(ctx context.Context, rows []lane.OutboxMessage, aside
 	defer limited.stop()
 	s := shipments.Get().(*shipment)
 	defer s.done()
-	outcomes, err := rt.send(limited, s, rows)
+	inside, t := rt.tracePublish(limited, len(rows), func(i int) *lane.Wakeup { return &rows[i].Wakeup })
+	outcomes, err := rt.send(inside, s, rows)
 	marks := rt.judgeOutcomes(rows, outcomes, err, s.ref[:0])
 	aside.note(rows, outcomes, err)
+	t.done(WorkEnd{Failed: len(rows) - len(marks.published), Err: marks.err})
 	result := StageResult{Done: len(marks.published), Failed: len(rows) - len(marks.published), Err: marks.err}
-	rt.metrics.count(MetricWakeupsPublished, int64(result.Done), Labels{Environment: rt.environment})
-	rt.metrics.count(MetricWakeupsRefused, int64(result.Failed), Labels{Environment: rt.environment})
+	rt.metrics.count(inside, MetricWakeupsPublished, int64(result.Done), Labels{Environment: rt.environment})
+	rt.metrics.count(inside, MetricWakeupsRefused, int64(result.Failed), Labels{Environment: rt.environment})
 	if err := rt.mark(limited, s, marks); err != nil {
 		result.Err = errors.Join(result.Err, err)
 	}
@@ -310,10 +312,12 @@ func (rt *Runtime) delayedWakeup(run *runlane.Run, wait time.Duration) lane.Dela
 func (rt *Runtime) sendDelayed(ctx context.Context, wakeups ...lane.DelayedWakeup) error {
 	limited := afterCommit(ctx)
 	defer limited.stop()
-	outcomes, err := rt.lane.Transport.SendWakeups(limited, wakeups)
+	inside, t := rt.tracePublish(limited, len(wakeups), func(i int) *lane.Wakeup { return &wakeups[i].Wakeup })
+	outcomes, err := rt.lane.Transport.SendWakeups(inside, wakeups)
 	if err == nil {
 		err = checkOutcomes(outcomes, len(wakeups))
 	}
+	t.done(WorkEnd{Err: err})
 	if err != nil {
 		return err
 	}

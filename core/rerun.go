@@ -85,7 +85,9 @@ func (c change) repeat(
 	if err != nil {
 		return nil, false, err
 	}
+	ctx, t := c.rt.traceCreation(ctx, p)
 	commit, err := c.rt.createRepeat(ctx, p)
+	defer func() { t.done(WorkEnd{Run: run, Existing: !made, Err: err}) }()
 	if err == nil {
 		c.rt.announce(ctx, p, commit)
 		return commit.Run, true, nil
@@ -165,10 +167,12 @@ func (c change) planRepeat(source *runlane.Run, kind runlane.SourceType) (*plan,
 		payload:        source.Payload,
 		concurrencyKey: source.ConcurrencyKey,
 		singletonKey:   source.SingletonKey,
+		traceLink:      source.TraceCarrier,
 		options:        &runlane.TriggerOptions{Meta: c.repeatMeta(source.Meta)},
 	}
-	if kind == runlane.SourceManualRetry {
+	if kind == runlane.SourceManualRetry { // it goes on with the failed work; a rerun is work of its own
 		p.source.OriginID = runlane.RunID(source.EffectID())
+		p.traceCarrier, p.traceLink = source.TraceCarrier, nil
 	}
 	if kind == runlane.SourceManualRetry && source.IdempotencyKey != "" {
 		p.idempotencyKey, p.retention = source.IdempotencyKey, source.Retention

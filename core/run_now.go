@@ -49,9 +49,11 @@ func (rt *Runtime) RunNow(
 	lease := runlane.Lease{Token: rt.world.NewID("lease_"), WorkerID: rt.workerID, ExpiresAt: r.leaseEnd(p.at)}
 	rt.executing.expect(lease.Token)
 	defer rt.executing.forget(lease.Token)
-	result, commit, err := rt.resolve(ctx, &p, func(ctx context.Context, p *plan) (*lane.Commit, error) {
+	making, t := rt.traceCreation(ctx, &p)
+	result, commit, err := rt.resolve(making, &p, func(ctx context.Context, p *plan) (*lane.Commit, error) {
 		return rt.createStarted(ctx, p, lease)
 	})
+	t.done(createdEnd(result, err))
 	if commit == nil {
 		return result, err
 	}
@@ -65,7 +67,9 @@ func (rt *Runtime) RunNow(
 		started:  started,
 		run:      started,
 	}
+	ctx, t = rt.traceRun(ctx, WorkAttempt, started, 1, rt.workerID)
 	delivered, err := x.perform(ctx, &rt.executions)
+	t.done(deliveredEnd(delivered, err))
 	if err != nil {
 		return nil, err
 	}

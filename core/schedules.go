@@ -201,7 +201,9 @@ func (h scheduleHost) Create(
 	if run.Reason != "" {
 		p.options = &runlane.TriggerOptions{Meta: map[string]string{metaReason: run.Reason}}
 	}
+	ctx, t := h.rt.traceCreation(ctx, p)
 	commit, err := h.rt.create(ctx, p)
+	t.done(commitEnd(commit, err))
 	if err != nil {
 		return nil, nil, err
 	}

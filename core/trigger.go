@@ -54,10 +54,12 @@ func (rt *Runtime) trigger(
 	if err := rt.prepare(p, call); err != nil {
 		return nil, err
 	}
+	ctx, t := rt.traceCreation(ctx, p)
 	result, commit, err := rt.resolve(ctx, p, rt.create)
 	if commit != nil {
 		rt.announce(ctx, p, commit)
 	}
+	t.done(createdEnd(result, err))
 	return result, err
 }
 

@@ -55,6 +55,9 @@ func bridge(
 		}
 		bySource[m.EventSourceARN] = append(bySource[m.EventSourceARN], newRecord(m))
 	}
+	ctx, end := rt.Trace(ctx, core.Work{
+		Kind: core.WorkInvocation, Name: RoleBridge, Count: len(event.Records), Links: carriersOf(rt, event.Records),
+	})
 	b := batch{rt: rt, misrouted: a, began: began, failed: map[string]bool{}}
 	var sources sync.WaitGroup
 	for _, source := range slices.Sorted(maps.Keys(bySource)) { // Lambda sends one
@@ -69,7 +72,21 @@ func bridge(
 			})
 		}
 	}
+	end(core.WorkEnd{Failed: len(response.BatchItemFailures)})
 	return response, nil
+}
+
+// carriersOf returns the traces of the wakeups, for a runtime that traces.
+func carriersOf(rt *core.Runtime, messages []events.SQSMessage) (carriers []map[string]string) {
+	if !rt.Traces() {
+		return nil
+	}
+	for i := range messages {
+		if w, err := sqstransport.ParseMessage(messages[i].Body); err == nil && len(w.TraceCarrier) > 0 {
+			carriers = append(carriers, w.TraceCarrier)
+		}
+	}
+	return carriers
 }
 
 func newRecord(m *events.SQSMessage) sqstransport.Record {

@@ -33,7 +33,9 @@ func Relay(rt *core.Runtime) func(context.Context, events.DynamoDBEvent) (events
 		if len(ids) == 0 {
 			return response, nil
 		}
+		ctx, end := rt.Trace(ctx, core.Work{Kind: core.WorkInvocation, Name: RoleRelay, Count: len(ids)})
 		result, err := rt.PublishWakeups(ctx, ids)
+		end(core.WorkEnd{Failed: result.Failed, Err: err})
 		if err != nil {
 			slog.WarnContext(
 				ctx, "the relay could not publish every wakeup", "done", result.Done, "skipped", result.Skipped,

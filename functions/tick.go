@@ -25,7 +25,9 @@ func Tick(rt *core.Runtime) func(context.Context) error {
 			end = began.Add(tickTime)
 		}
 		end = end.Add(-max(minTickReserve, end.Sub(began)/tickReserveShare))
+		ctx, done := rt.Trace(ctx, core.Work{Kind: core.WorkInvocation, Name: RoleTick})
 		_, err := rt.Tick(ctx, &core.TickOptions{Deadline: end, Repeat: true})
+		done(core.WorkEnd{Err: err})
 		return err
 	}
 }

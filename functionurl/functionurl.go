@@ -80,7 +80,15 @@ func newServer(rt *core.Runtime, options *server.Options) (http.Handler, error) 
 	if o.Root == nil {
 		o.Root = console.New(rt, &console.Options{Logger: o.Logger})
 	}
-	return server.New(rt, &o)
+	h, err := server.New(rt, &o)
+	if err != nil || !rt.Traces() {
+		return h, err
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, end := rt.Trace(r.Context(), core.Work{Kind: core.WorkInvocation, Name: Role})
+		defer end(core.WorkEnd{}) // before the end of the answer, after which Lambda may stop the process
+		h.ServeHTTP(w, r.WithContext(ctx))
+	}), nil
 }
 
 func scopesOf(text string) (scopes []server.Scope, err error) {

@@ -30,6 +30,7 @@ polyglot  | 2 | no  | make demo-polyglot
 openapi   | 3 | no  | make openapi-fuzz
 demos     | 3 | aws | make demo-memory demo-order demo-nightly demo-aws
 worker    | 4 | aws | go -C examples/worker test ./...
+otel      | 3 | aws | go -C otel/proof test ./...
 outside   | 1 | no  | go -C sqlitelane test -tags proof -run TestModule_OutsideProgram .
 "
 

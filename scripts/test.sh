@@ -27,7 +27,7 @@ trap 'kill "$dynamostore" 2>/dev/null || true; rm -f "$output"' EXIT
 tests . $others "${also[@]}"
 tests . -short ./internal/proof/lives # half a minute of the random oracle
 tests . -run 'TestDocuments_AreTrue/^(README.md|docs_tutorial.md)$' ./internal/tools/docstest
-for module in mcp cmd/runlane examples/webhooks/cmd/demo examples/killed examples/invoices/cmd/invoices; do tests "$module" ./...; done
+for module in mcp otel cmd/runlane examples/webhooks/cmd/demo examples/killed examples/invoices/cmd/invoices; do tests "$module" ./...; done
 
 # SQLite is ten times slower under the race detector: what goes through very many states or runs is without it.
 readonly many='^Test(Crash|PowerLoss|Restore.*Killed|Runtime_Scenarios|ListFlows_Reads|Storage_Slots)'

@@ -11,7 +11,7 @@ check=${1:+-diff}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-for module in . console/browser mcp spec sqlitelane examples/webhooks/cmd/demo examples/worker examples/killed examples/invoices/cmd/invoices; do
+for module in . console/browser mcp otel spec sqlitelane examples/webhooks/cmd/demo examples/worker examples/killed examples/invoices/cmd/invoices; do
   GOWORK=off go -C "$module" mod tidy ${check:+"$check"}
 done
 

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -159,6 +160,35 @@ func TestPage_LoadsNothing(t *testing.T) {
 	}
 	if policy := got.header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'; style-src 'sha256-") {
 		t.Errorf("its policy is %q", policy)
+	}
+}
+
+// A run continues the trace of its request, unless the body names one; headers of proxies never refuse a trigger.
+func TestTrigger_TakesTheTraceOfTheRequest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	const parent, state = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "vendor=1"
+	const xray = "Root=1-4bf92f35-77b34da6a3ce929d0e0e4736;Parent=00f067aa0ba902b7;Sampled="
+	headers := []string{"Traceparent: " + parent, "Tracestate: " + state, "X-Amzn-Trace-Id: " + xray + "1"}
+	full := `{"task":"mail.welcome","meta":{"m":"` + strings.Repeat("x", runlane.MaxMetaBytes-1) + `"}}`
+	own := `{"task":"mail.welcome","traceCarrier":{"own":"1"}}`
+	for _, c := range []struct {
+		body    string
+		headers []string
+		want    map[string]string
+	}{
+		{`{"task":"mail.welcome"}`, headers, map[string]string{"traceparent": parent, "tracestate": state, "X-Amzn-Trace-Id": xray + "1"}},
+		{`{"task":"mail.welcome"}`, []string{"X-Amzn-Trace-Id: " + xray + "0", "Tracestate: " + state}, nil},
+		{`{"task":"mail.welcome"}`, []string{"Traceparent: " + strings.Repeat("0", 600)}, nil},
+		{full, headers, nil},
+		{own, headers, map[string]string{"own": "1"}},
+	} {
+		made := w.ask(t, "POST", "/v1/runs", c.body, c.headers...)
+		made.want(t, 201)
+		run, err := w.Runs().Get(t.Context(), runlane.RunID(fmt.Sprint(made.field(t, "runId"))))
+		if err != nil || !maps.Equal(run.TraceCarrier, c.want) {
+			t.Errorf("%q: carrier %v, %v", c.headers, run.TraceCarrier, err)
+		}
 	}
 }
 

@@ -11,7 +11,7 @@ func TestHidePayloads_LeavesThemOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, &server.Options{HidePayloads: true})
 	w.trigger(t, welcome, "one", true)
-	for _, path := range []string{"/v1/runs/one", "/v1/runs/one/events", "/events?run=one", "/v1/runs"} {
+	for _, path := range []string{"/v1/runs/one", "/v1/runs/one/events", "/events?run=one", "/v1/runs", "/v1/runs/one/receipts"} {
 		got := w.ask(t, "GET", path, "")
 		got.want(t, 200)
 		if strings.Contains(got.text, "12345678901234567890") {
@@ -36,7 +36,7 @@ func TestPayloads_NeedTheirScope(t *testing.T) {
 	w.trigger(t, asking, "order", true)
 	blind := without(server.Scopes(), server.ScopePayloads)
 	const written = "12345678901234567890"
-	for _, path := range []string{"/v1/runs/one", "/v1/runs/one/events", "/v1/runs", "/v1/runs/one?wait=1s", "/v1/runs/one/tree"} {
+	for _, path := range []string{"/v1/runs/one", "/v1/runs/one/events", "/v1/runs", "/v1/runs/one?wait=1s", "/v1/runs/one/tree", "/v1/runs/one/receipts"} {
 		got := w.ask(t, "GET", path, "", blind...)
 		got.want(t, 200)
 		if strings.Contains(got.text, written) {
@@ -55,6 +55,7 @@ func TestPayloads_NeedTheirScope(t *testing.T) {
 		t.Errorf("a result is shown: %s", steps.text)
 	}
 	w.ask(t, "GET", "/v1/runs/order/steps", "").want(t, 200, `"result"`)
+	w.ask(t, "GET", "/v1/runs/one/receipts", "").want(t, 200, `"body"`)
 }
 
 // Nothing tells a caller who may not see payloads whether a guess of one is right: not the answer under the same key,

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
@@ -31,7 +32,7 @@ type triggerBody struct {
 	Delay          span                     `json:"delay" doc:"before the run starts, like 90s or 2d; this or runAt"`
 	RunAt          time.Time                `json:"runAt" doc:"the run does not start before"`
 	Meta           map[string]string        `json:"meta" doc:"kept with the run"`
-	TraceCarrier   map[string]string        `json:"traceCarrier" doc:"for example a W3C traceparent"`
+	TraceCarrier   map[string]string        `json:"traceCarrier" doc:"for example a W3C traceparent; the request's unless given"`
 	ReturnActive   bool                     `json:"returnActive" doc:"a held singleton key returns its holder"`
 	StrictPayload  bool                     `json:"strictPayload" doc:"refuse another payload (scope payloads)"`
 	Deferred       bool                     `json:"deferred" doc:"leave the wakeup to the relay or the tick"`
@@ -138,6 +139,33 @@ func (b *triggerBody) adoptKey(r *http.Request) error {
 	return nil
 }
 
+// maxTraceHeader limits a header of a trace; W3C guarantees as much for tracestate.
+const maxTraceHeader = 512
+
+// carrierOf reads the trace of the request, so that the run continues it: W3C, and X-Ray's if it is sampled, since AWS
+// adds that header to every request. Proxies set them: a header never makes a trigger too large.
+func carrierOf(h http.Header, meta map[string]string) map[string]string {
+	carrier, room := map[string]string{}, runlane.MaxMetaBytes
+	for key, value := range meta {
+		room -= len(key) + len(value)
+	}
+	for _, name := range []string{"traceparent", "tracestate", "X-Amzn-Trace-Id"} {
+		value := h.Get(name)
+		switch {
+		case value == "", len(value) > maxTraceHeader, len(name)+len(value) > room, !utf8.ValidString(value):
+		case name == "tracestate" && carrier["traceparent"] == "":
+		case name == "X-Amzn-Trace-Id" && !strings.Contains(value, "Sampled=1"):
+		default:
+			carrier[name] = value
+			room -= len(name) + len(value)
+		}
+	}
+	if len(carrier) == 0 {
+		return nil
+	}
+	return carrier
+}
+
 // OwnTasks is the prefix of tasks that only this package may trigger, such as those of [Webhook].
 const OwnTasks = taskbook.Reserved
 
@@ -149,6 +177,9 @@ func (c *call) item(ctx context.Context, body *triggerBody) (core.BatchItem, err
 			"leave strictPayload out, or use a token that has the scope")
 	}
 	options, given := body.options(c.by)
+	if options.TraceCarrier == nil {
+		options.TraceCarrier = carrierOf(c.r.Header, options.Meta)
+	}
 	book := taskbook.Book{
 		Runtime: c.rt,
 		Foreign: body.Foreign,

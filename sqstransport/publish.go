@@ -3,7 +3,9 @@ package sqstransport
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -83,13 +85,37 @@ func checkContext(ctx context.Context) error {
 func (t *Transport) newEntry(w lane.Wakeup) (types.SendMessageBatchRequestEntry, *lane.PublishOutcome) {
 	text, err := encodeWakeup(w)
 	if err == nil && len(text) <= MaxMessageBytes {
-		return types.SendMessageBatchRequestEntry{MessageBody: aws.String(text)}, nil
+		entry := types.SendMessageBatchRequestEntry{MessageBody: aws.String(text)}
+		if header, ok := xrayHeader(w.TraceCarrier); ok { // Lambda and X-Ray read it; it is not part of the message's size
+			entry.MessageSystemAttributes = map[string]types.MessageSystemAttributeValue{
+				string(types.MessageSystemAttributeNameForSendsAWSTraceHeader): {
+					DataType: aws.String("String"), StringValue: aws.String(header),
+				},
+			}
+		}
+		return entry, nil
 	}
 	message := "wakeup does not encode"
 	if err == nil {
 		message = fmt.Sprintf("wakeup has %d bytes, SQS takes %d", len(text), MaxMessageBytes)
 	}
 	return types.SendMessageBatchRequestEntry{}, refused(message, nil, true)
+}
+
+// xrayKey is the name of X-Ray's header in a trace carrier, in any case.
+const xrayKey = "X-Amzn-Trace-Id"
+
+var xrayForm = regexp.MustCompile(`^Root=1-[0-9a-f]{8}-[0-9a-f]{24};Parent=[0-9a-f]{16};Sampled=[01]$`)
+
+// xrayHeader returns the header of X-Ray in a carrier. Callers write carriers, and SQS checks its attributes: only the
+// usual form is passed on, since a message that SQS refuses for its content is never sent again.
+func xrayHeader(carrier map[string]string) (header string, ok bool) {
+	for key, value := range carrier {
+		if strings.EqualFold(key, xrayKey) && xrayForm.MatchString(value) {
+			return value, true
+		}
+	}
+	return "", false
 }
 
 // send sets the outcome of every message. Nothing else writes outcomes meanwhile.

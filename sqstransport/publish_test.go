@@ -48,6 +48,31 @@ func TestPublish_ManyWakeups_TenARequestGroupedByQueue(t *testing.T) {
 	equal(t, "requests", sizes, map[string][]int{mailURL: {3, 10, 10}, audioURL: {3}, orderURL: {1, 10}})
 }
 
+// X-Ray's header goes beside the message, delayed or not. What is none would make SQS refuse the wakeup.
+func TestPublish_XRayHeader_OnlyInItsForm(t *testing.T) {
+	t.Parallel()
+	const header = "Root=1-4bf92f35-77b34da6a3ce929d0e0e4736;Parent=00f067aa0ba902b7;Sampled=1"
+	client := newFakeSQS()
+	list := attempts("mail", 4)
+	for i, carrier := range []map[string]string{
+		{"X-Amzn-Trace-Id": header}, {"x-amzn-trace-id": header}, {"X-Amzn-Trace-Id": header + ";Lineage=a"}, {"traceparent": header},
+	} {
+		list[i].TraceCarrier = carrier
+	}
+	transport := open(t, client, nil)
+	publish(t, transport, list)
+	if _, err := transport.SendWakeups(t.Context(), []lane.DelayedWakeup{{Wakeup: list[0].Wakeup, Delay: time.Second}}); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, in := range client.sends {
+		for _, e := range in.Entries {
+			got = append(got, aws.ToString(e.MessageSystemAttributes["AWSTraceHeader"].StringValue))
+		}
+	}
+	equal(t, "headers", got, []string{header, header, "", "", header})
+}
+
 func TestPublish_LargeMessages_StayBelowTheRequestLimit(t *testing.T) {
 	t.Parallel()
 	client := newFakeSQS()

@@ -115,8 +115,9 @@ func runtimeRules() map[string]rule {
 			opening("the zero value", func(_ *world, o *core.Options) { o.Schedules = []runlane.Schedule{{}} }),
 			opening("one id twice", func(w *world, o *core.Options) { o.Schedules = []runlane.Schedule{w.schedule(), w.schedule()} }),
 		),
-		"core.Options.Tasks": refuses(opening("no definition", func(_ *world, o *core.Options) { o.Tasks = []core.ClientTask{{}} })),
-		"core.Options.World": legal("nil is the real one; see core.World"),
+		"core.Options.Tasks":  refuses(opening("no definition", func(_ *world, o *core.Options) { o.Tasks = []core.ClientTask{{}} })),
+		"core.Options.Tracer": legal("nil is none; every other one is the caller's, and its panics are recovered"),
+		"core.Options.World":  legal("nil is the real one; see core.World"),
 
 		"core.World.Now":   legal("nil is the real one, every other function is the caller's"),
 		"core.World.Rand":  legal("nil is the real one, every other function is the caller's"),

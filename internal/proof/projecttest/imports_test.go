@@ -26,6 +26,7 @@ const (
 	lambdaGo   = "github.com/aws/aws-lambda-go"
 	compress   = "github.com/klauspost/compress"
 	xsync      = "golang.org/x/sync"
+	otelAPI    = "go.opentelemetry.io/otel"
 
 	hostOf  = module + "/internal/host$"
 	blindOf = module + "/internal/blind$"
@@ -89,15 +90,16 @@ var importRules = []importRule{
 	{"functionurl/...", []string{module + "/functionurl$", module + "/examples/webhooks"}},
 	{"cli", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/causes$", module + "/internal/doctor$", module + "/internal/shown$",
-		module + "/internal/taskbook$", module + "/server$", module + "/server/schema$", module + "/console$", module + "/cli/internal/samfile$", hostOf,
+		module + "/internal/taskbook$", module + "/server$", module + "/server/schema$", module + "/console$", module + "/cli/internal/samfile$", module + "/target$", hostOf,
 		"github.com/aymanbagabas/go-udiff",
 	}},
+	{"target", []string{"$gostd", runlanePkg, module + "/internal/outbound$", "go.yaml.in/yaml/v3$"}},
 	{"internal/doctor/...", []string{
 		"$gostd", runlanePkg, corePkg, lanePkg, module + "/internal/causes$", module + "/internal/shown$",
 	}},
 	{"server/schema", []string{"$gostd", "github.com/santhosh-tekuri/jsonschema"}},
 	{"server/...", []string{
-		"$gostd", runlanePkg, corePkg, lanePkg, blindOf, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$", compress,
+		"$gostd", runlanePkg, corePkg, lanePkg, blindOf, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$", module + "/internal/outbound$", compress,
 	}},
 	{"console", []string{
 		"$gostd", runlanePkg, corePkg, lanePkg, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$",
@@ -107,6 +109,14 @@ var importRules = []importRule{
 	{"console/internal/world", []string{"$gostd", runlanePkg, corePkg, lanePkg}},
 	{"mcp/...", []string{
 		"$gostd", runlanePkg, module + "/server$", "github.com/modelcontextprotocol/go-sdk/mcp$", "github.com/google/jsonschema-go/jsonschema$",
+	}},
+	{"sqlitelane/...", []string{
+		"$gostd", runlanePkg, lanePkg, module + "/internal/embedded$", module + "/sqlitelane/internal/", "modernc.org/sqlite", "modernc.org/libc",
+		"golang.org/x/sys/unix$", compress,
+	}},
+	{"otel/...", []string{ // the API alone: the program brings the SDK
+		"$gostd", runlanePkg, corePkg, otelAPI + "$", otelAPI + "/attribute$", otelAPI + "/codes$", otelAPI + "/metric$",
+		otelAPI + "/propagation$", otelAPI + "/semconv/", otelAPI + "/trace$",
 	}},
 	{"cli/internal/samfile", []string{"$gostd"}},
 	{"sealed/...", []string{"$gostd", runlanePkg, compress}},
@@ -264,7 +274,7 @@ func importFaults(packages []goPackage) []string {
 func TestImports_FollowTheTable(t *testing.T) {
 	t.Parallel()
 	packages := goPackages(t)
-	for _, folder := range programModules {
+	for _, folder := range slices.Concat(programModules, libraryModules) {
 		packages = append(packages, packagesOf(t, folder)...)
 	}
 	for _, fault := range importFaults(packages) {

@@ -91,7 +91,7 @@ func TestLicenses_OfEveryDependency_AreListedAndAllowed(t *testing.T) {
 	}
 	programs := modulesOf(t, "", products...)
 	all := modulesOf(t, "", "-test", "./...")
-	for _, separate := range []string{"sqlitelane", "mcp"} {
+	for _, separate := range []string{"sqlitelane", "mcp", "otel"} {
 		for name, folder := range modulesOf(t, separate, ".") {
 			programs[name], all[name] = folder, folder
 		}

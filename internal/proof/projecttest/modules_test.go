@@ -11,6 +11,7 @@ import (
 var otherModules = []string{
 	"bench/peers",
 	"console/browser",
+	"otel/proof",
 	"scripts/validate/cdk",
 	"scripts/validate/tofu",
 	"spec",

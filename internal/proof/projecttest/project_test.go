@@ -18,7 +18,7 @@ const module = "github.com/runlane/runlane-go"
 var programModules = []string{"cmd/runlane", "examples/webhooks/cmd/demo", "examples/worker", "examples/killed", "examples/invoices/cmd/invoices"}
 
 // libraryModules are the folders of the separate modules that users import.
-var libraryModules = []string{"mcp", "sqlitelane"}
+var libraryModules = []string{"mcp", "otel", "sqlitelane"}
 
 // root is the project's folder.
 func root(t *testing.T) string {

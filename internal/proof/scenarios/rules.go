@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -107,8 +108,9 @@ func ruleSources(t *testing.T, h Harness) {
 	task, handler := job("scenario.sources", nil, func(context.Context, *runlane.Attempt) error { return outcome })
 	s := scheduled(t, h, every(task), handler)
 	triggered := s.execute(s.trigger(task.With(jobPayload{}), nil))
+	trace := map[string]string{"traceparent": "00-1"}
 	outcome = runlane.Permanent(errors.New("no"))
-	broken := s.execute(s.trigger(task.With(jobPayload{}), nil))
+	broken := s.execute(s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{TraceCarrier: trace}))
 	rerun, err := s.rt.Runs().Rerun(t.Context(), triggered.ID, nil)
 	s.must(err)
 	retried, err := s.rt.Runs().Retry(t.Context(), broken.ID, &core.ChangeOptions{Reason: "again"})
@@ -130,5 +132,8 @@ func ruleSources(t *testing.T, h Harness) {
 		if stored := s.get(c.run.ID); stored.Source != c.want {
 			t.Errorf("source is %+v, want %+v", stored.Source, c.want)
 		}
+	}
+	if stored := s.get(retried.ID); !maps.Equal(stored.TraceCarrier, trace) {
+		t.Errorf("a retried run has the trace %v", stored.TraceCarrier)
 	}
 }
