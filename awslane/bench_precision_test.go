@@ -63,10 +63,11 @@ func measurePrecision(b *testing.B, wrap func(lane.Transport) lane.Transport, ev
 	b.Helper()
 	began := make(chan lateness, precisionRuns)
 	task := runlane.NewTask[time.Time]("bench.due", nil)
-	rt, _ := openTimed(b, &timeline{}, wrap, []runlane.Handler{task.Handle(func(_ context.Context, _ *runlane.Attempt, due time.Time) error {
+	handler := task.Handle(func(_ context.Context, _ *runlane.Attempt, due time.Time) error {
 		began <- lateness{due, time.Now()}
 		return nil
-	})}, 16)
+	})
+	rt, _ := openEngine(b, &requestCounter{count: map[string]int{}}, &recording{}, wrap, handler, 16)
 	ticks := startTicking(b, rt, every)
 	seed := rand.Uint64()
 	b.Logf("seed %d", seed)

@@ -147,7 +147,8 @@ func newEfficiencyWorld(b *testing.B, concurrency int) *efficiencyWorld {
 	b.Helper()
 	sent := &requestCounter{count: map[string]int{}}
 	record := &recording{}
-	rt, ended := openEngine(b, sent, record, concurrency)
+	handler := efficiencyTask.Handle(func(context.Context, *runlane.Attempt, struct{}) error { return nil })
+	rt, ended := openEngine(b, sent, record, nil, handler, concurrency)
 	engine := &efficiencySide{concurrency: concurrency, sent: sent, prepare: func(int) {}, run: func(ctx context.Context, _ int) error {
 		result, err := rt.Trigger(ctx, efficiencyTask.With(struct{}{}), nil)
 		if err != nil {
@@ -163,8 +164,10 @@ func newEfficiencyWorld(b *testing.B, concurrency int) *efficiencyWorld {
 	return &efficiencyWorld{engine: engine, bare: newBareSide(b, template, concurrency)}
 }
 
-// openEngine opens and works a runtime whose requests are counted, and recorded where the recording says so.
-func openEngine(b *testing.B, sent *requestCounter, record *recording, concurrency int) (*core.Runtime, *endings) {
+// openEngine opens and works a runtime whose requests are counted and recorded. wrap may put something over the transport.
+func openEngine(
+	b *testing.B, sent *requestCounter, record *recording, wrap func(lane.Transport) lane.Transport, handler runlane.Handler, concurrency int,
+) (*core.Runtime, *endings) {
 	b.Helper()
 	cfg := awslane.Tune(awstest.Config(b))
 	db := dynamodb.New(awstest.DynamoDB(b).Options(), func(o *dynamodb.Options) {
@@ -174,9 +177,13 @@ func openEngine(b *testing.B, sent *requestCounter, record *recording, concurren
 		o.HTTPClient, o.APIOptions = cfg.HTTPClient, append(o.APIOptions, sent.middleware, record.middleware)
 	})
 	queue := awstest.Queue(b, queues, false)
+	var transport lane.Transport
 	transport, err := sqstransport.New(queues, map[runlane.QueueName]string{runlane.DefaultQueue.Name: queue.URL}, nil)
 	if err != nil {
 		b.Fatal(err)
+	}
+	if wrap != nil {
+		transport = wrap(transport)
 	}
 	l, err := lane.New(dynamostore.New(db, awstest.Table(b, db), nil), transport, &lane.Options{Environment: "bench"})
 	if err != nil {
@@ -184,8 +191,7 @@ func openEngine(b *testing.B, sent *requestCounter, record *recording, concurren
 	}
 	ended := &endings{waiting: map[runlane.RunID]chan struct{}{}}
 	rt, err := core.Open(b.Context(), l, &core.Options{
-		Handlers: []runlane.Handler{efficiencyTask.Handle(func(context.Context, *runlane.Attempt, struct{}) error { return nil })},
-		Hooks:    []core.Hook{ended.note}, Logger: slog.New(slog.DiscardHandler),
+		Handlers: []runlane.Handler{handler}, Hooks: []core.Hook{ended.note}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -327,3 +327,9 @@ func compareGrowth(b *testing.B, o *growthOperation, few, large *growth) {
 	b.ReportMetric(quantile(ratios, 0.75), "p50-ratio-q3")
 	b.ReportMetric(quantile(all[1], 0.99)/quantile(all[0], 0.99), "p99-ratio")
 }
+
+// quantile is the value below which a part of the values lies.
+func quantile(values []float64, part float64) float64 {
+	values = slices.Sorted(slices.Values(values))
+	return values[int(part*float64(len(values)-1)+0.5)]
+}

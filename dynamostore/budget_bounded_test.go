@@ -93,7 +93,7 @@ func (w *world) handOver() *world {
 func TestBudget_SlotsOfTheLargestLimit_AreReadForTwentyFiveUnits(t *testing.T) {
 	w := newWorld(t).occupy(0, runlane.MaxQueueConcurrency)
 	p := rows.Partition{Environment: "test", Queue: "default", Hash: rows.Hash("")}
-	counting := &consumption{API: w.store.db.Client}
+	counting := consuming(w.store.db.Client)
 	w.store.db.Client = counting
 	taken, err := w.store.slots(w.step(), p)
 	if err != nil || len(taken) != runlane.MaxQueueConcurrency {

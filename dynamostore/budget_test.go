@@ -208,26 +208,6 @@ func idleTick(handlers ...runlane.Handler) func(*world) *world {
 	}
 }
 
-func TestBudget_ReadsAndRoundTripsOfASimpleRun(t *testing.T) {
-	w := newWorld(t)
-	before := w.store.Stats()
-	w.create(eager, 0, nil).ack()
-	if got := w.store.Stats().Requests - before.Requests; got != 2 {
-		t.Errorf("trigger and acknowledgement took %d requests, want 2", got)
-	}
-	before = w.store.Stats()
-	run, err := w.store.GetRun(t.Context(), w.key())
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.run = run
-	w.claim(time.Minute, true).succeed()
-	used := w.store.Stats().Usage.Minus(before.Usage)
-	if used.Requests != 3 || used.ReadUnits > 2 {
-		t.Errorf("a delivery took %d requests and %v read units, want read, commit, commit and at most 2", used.Requests, used.ReadUnits)
-	}
-}
-
 // A payload is billed once and never again: later commits touch the run item alone.
 func TestBudget_LargePayload_IsPaidOnce(t *testing.T) {
 	w := newWorld(t)

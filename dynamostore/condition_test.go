@@ -1,7 +1,6 @@
 package dynamostore
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -176,52 +175,33 @@ func TestCondition_AMoveDependsOnTheMarkerItRead(t *testing.T) {
 	}
 }
 
-// interrupted lets another process act between a read and the write that follows it.
-type interrupted struct {
-	API
-	before func()
-}
-
-func (c *interrupted) act() {
-	if act := c.before; act != nil {
-		c.before = nil
-		act()
-	}
-}
-
-func (c *interrupted) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	c.act()
-	return c.API.UpdateItem(ctx, in, o...)
-}
-
-func (c *interrupted) TransactWriteItems(
-	ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options),
-) (*dynamodb.TransactWriteItemsOutput, error) {
-	c.act()
-	return c.API.TransactWriteItems(ctx, in, o...)
-}
-
-func (c *interrupted) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
-	c.act()
-	return c.API.DeleteItem(ctx, in, o...)
-}
-
 // Two take over the same expired claim: status and all are the same for both, but for the token.
 func TestCondition_AnExpiredClaimIsTakenOverOnce(t *testing.T) {
 	w := newWorld(t).create(eager, 0, nil).pass(time.Minute)
 	claim := &lane.ClaimOutboxCommand{Environment: "test", IDs: []string{w.rows[0].ID}, At: w.now, ClaimUntil: w.now.Add(30 * time.Second)}
-	client := &interrupted{API: w.store.db.Client}
-	slow := New(client, w.store.db.Name, nil)
 	var first []lane.OutboxMessage
-	client.before = func() {
+	slow := New(interrupted(w.store.db.Client, func() {
 		var err error
 		if first, err = w.store.ClaimOutboxMessages(t.Context(), claim); err != nil {
 			t.Error(err)
 		}
-	}
+	}), w.store.db.Name, nil)
 	second, err := slow.ClaimOutboxMessages(t.Context(), claim)
 	if err != nil || len(first) != 1 || len(second) != 0 {
 		t.Errorf("the first got %d rows, the second %d: %v", len(first), len(second), err)
+	}
+}
+
+// A publisher that read a failed row is late: another one claimed it, and failed once more. The row is due when that one said.
+func TestClaimOutboxMessages_RowFailedAgainMeanwhile_IsNotClaimedBeforeItsTime(t *testing.T) {
+	w := newWorld(t).create(eager, 0, nil).fail(time.Second).pass(time.Second)
+	slow := interrupted(w.store.db.Client, func() { w.flush().fail(time.Hour) })
+	id := w.item().DeliveryID()
+	rows, err := New(slow, w.store.db.Name, nil).ClaimOutboxMessages(t.Context(), &lane.ClaimOutboxCommand{
+		Environment: "test", IDs: []string{id}, At: w.now, ClaimUntil: w.now.Add(time.Minute),
+	})
+	if err != nil || len(rows) != 0 {
+		t.Fatalf("claimed %d rows an hour before their time: %v", len(rows), err)
 	}
 }
 
@@ -231,9 +211,9 @@ func TestCondition_AResetClearsOnlyTheOwnerItJudged(t *testing.T) {
 	key := lane.OwnerKey{Environment: "test", TaskID: "bench.noop", Key: "key"}
 	w.create(eager, 0, &runlane.RunCreated{IdempotencyKey: "key", Retention: runlane.KeyRetention{TTL: time.Hour}, Payload: []byte(`{}`)})
 	w.claim(time.Minute, true).succeed()
-	client := &interrupted{API: w.store.db.Client, before: func() {
+	client := interrupted(w.store.db.Client, func() {
 		w.rewrite(item.Key(rows.IdempotencyPK(key), rows.OwnerSK), "SET #ru = :ru, #ci = :ci", item.Item{":ru": item.Text("another"), ":ci": item.Text("another's")})
-	}}
+	})
 	err := New(client, w.store.db.Name, &Options{Now: func() time.Time { return w.now }}).ResetIdempotencyKey(t.Context(), key)
 	if !errors.Is(err, runlane.ConflictIdempotencyKey) || item.TextOf(w.standing(rows.IdempotencyPK(key), rows.OwnerSK)["ru"]) != "another" {
 		t.Errorf("%v", err)
@@ -280,9 +260,9 @@ func TestCondition_ASlotIsTakenOnlyAsItWasRead(t *testing.T) {
 func TestCondition_ASlotIsGivenBackOnlyAsItWasRead(t *testing.T) {
 	w := newWorld(t).bounded(1)
 	w = w.must(w.enter(reservation))
-	client := &interrupted{API: w.store.db.Client, before: func() {
+	client := interrupted(w.store.db.Client, func() {
 		w.rewrite(item.Key(w.item().HeldSlot().PK, w.item().HeldSlot().SK), "REMOVE #un", nil)
-	}}
+	})
 	if w.giveBack(New(client, w.store.db.Name, nil)) || w.standing(w.item().HeldSlot().PK, w.item().HeldSlot().SK) == nil {
 		t.Error("a claimed slot was given back")
 	}
@@ -323,9 +303,9 @@ func TestCondition_PruningRemovesOnlyTheRunItRead(t *testing.T) {
 // Between the read of the run's parts and its removal another run of that id ended, in the same millisecond: it stays.
 func TestCondition_PruningRemovesOnlyTheSequenceItRead(t *testing.T) {
 	w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true).succeed()
-	client := &interrupted{API: w.store.db.Client, before: func() {
+	client := interrupted(w.store.db.Client, func() {
 		w.rewrite(item.Key(rows.RunPK(w.key()), rows.RunSK), "SET #sq = :sq", item.Item{":sq": item.Num(w.run.EventSequence + 1)})
-	}}
+	})
 	gone, err := New(client, w.store.db.Name, nil).pruneRun(t.Context(), w.item(), nil)
 	if err != nil || gone || w.standing(rows.RunPK(w.key()), rows.RunSK) == nil {
 		t.Errorf("gone %t, %v", gone, err)
@@ -336,9 +316,9 @@ func TestCondition_PruningRemovesOnlyTheSequenceItRead(t *testing.T) {
 func TestCondition_PruningRemovesOnlyTheLogItRead(t *testing.T) {
 	w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true).succeed()
 	last := rows.LogSK(w.run.EventSequence)
-	client := &interrupted{API: w.store.db.Client, before: func() {
+	client := interrupted(w.store.db.Client, func() {
 		w.rewrite(item.Key(rows.RunPK(w.key()), last), "SET #ci = :ci", item.Item{":ci": item.Text("another's")})
-	}}
+	})
 	gone, err := New(client, w.store.db.Name, nil).pruneRun(t.Context(), w.item(), nil)
 	if err != nil || gone || w.standing(rows.RunPK(w.key()), last) == nil || w.standing(rows.RunPK(w.key()), rows.RunSK) == nil {
 		t.Errorf("gone %t, %v", gone, err)
@@ -430,13 +410,13 @@ func TestCondition_AnEndIsToldOnlyAsItWasRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true).call(1)
 			ended := w.ended()
-			client := &interrupted{API: w.store.db.Client, before: func() {
+			client := interrupted(w.store.db.Client, func() {
 				values := item.Item{":n": item.Num(1)}
 				if change[0] == 'R' {
 					values = nil
 				}
 				w.rewrite(item.Key(rows.RunPK(ended.key()), rows.RunSK), change, values)
-			}}
+			})
 			_, err := New(client, w.store.db.Name, nil).NotifyEnd(t.Context(), &lane.NotifyCommand{RunKey: ended.key(), CreatedAt: ended.run.CreatedAt})
 			if !errors.Is(err, runlane.ConflictWait) {
 				t.Errorf("%v", err)
@@ -449,9 +429,9 @@ func TestCondition_AnEndIsToldOnlyAsItWasRead(t *testing.T) {
 func TestCondition_AFlowIsRemovedOnlyAsItWasRead(t *testing.T) {
 	w := newWorld(t)
 	f := w.startFlow("flow")
-	client := &interrupted{API: w.store.db.Client, before: func() {
+	client := interrupted(w.store.db.Client, func() {
 		w.rewrite(rows.FlowHead(lane.FlowKey{Environment: "test", FlowID: "flow"}), "SET #ci = :ci", item.Item{":ci": item.Text("another's")})
-	}}
+	})
 	_, err := New(client, w.store.db.Name, nil).PutFlow(t.Context(), &lane.FlowCommand{Environment: "test", Flow: *f, Remove: true})
 	if !errors.Is(err, runlane.ConflictFlow) {
 		t.Errorf("%v", err)

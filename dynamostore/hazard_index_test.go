@@ -2,7 +2,6 @@ package dynamostore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -276,42 +275,4 @@ func TestHazard24_StaleRows_AreNobodysWork(t *testing.T) {
 	}
 	index.stale = false
 	w.checked()
-}
-
-// blindIndex shows nothing yet.
-type blindIndex struct{ API }
-
-func (c blindIndex) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	if in.IndexName != nil {
-		return &dynamodb.QueryOutput{}, nil
-	}
-	return c.API.Query(ctx, in, o...)
-}
-
-// Lists lag; a caller that asks for one run, or for the holder of a key, is told what holds, though no index shows the run.
-func TestHazard25_IndexIsLate_ReadsOfOneRunAreExact(t *testing.T) {
-	w := newWorld(t)
-	w.create(eager, 0, owned("key", []byte(`{}`)))
-	late := New(blindIndex{w.store.db.Client}, w.store.db.Name, &Options{Now: func() time.Time { return w.now }})
-	if page, err := late.ListRuns(t.Context(), &lane.RunQuery{PageQuery: lane.PageQuery{Environment: "test"}}); err != nil || len(page.Items) != 0 {
-		t.Fatal(page, err)
-	}
-	key := lane.OwnerKey{Environment: "test", TaskID: "bench.noop", Key: "key"}
-	for name, read := range map[string]func() (*runlane.Run, error){
-		"by id":              func() (*runlane.Run, error) { return late.GetRun(t.Context(), w.key()) },
-		"by idempotency key": func() (*runlane.Run, error) { return late.GetRunByIdempotencyKey(t.Context(), key) },
-		"by singleton key":   func() (*runlane.Run, error) { return late.GetRunBySingletonKey(t.Context(), key) },
-	} {
-		if run, err := read(); err != nil || run.ID != w.run.ID || run.EventSequence != w.run.EventSequence {
-			t.Errorf("%s: %+v %v", name, run, err)
-		}
-	}
-	c := creation(t, "run_second")
-	c.Events[0].Body = &runlane.RunCreated{
-		TaskID: "bench.noop", Queue: "default", Payload: []byte(`{}`), SingletonKey: "key", Source: runlane.Source{Type: runlane.SourceTrigger},
-	}
-	c.Projected.TaskID, c.Projected.SingletonKey = "bench.noop", "key"
-	if _, err := late.AppendRunEvents(t.Context(), c); !errors.Is(err, runlane.ConflictSingletonKey) {
-		t.Errorf("a second holder: %v", err)
-	}
 }

@@ -34,34 +34,6 @@ func TestHazard17_OwnersHaveNoTimeToLive(t *testing.T) {
 	}
 }
 
-// A cancellation is requested between the owner's read and its commit: that is a conflict about the sequence, never a lost lease, and
-// on the state as it is then the owner's write counts.
-func TestHazard19_RequestWithinTheOwnersCommit_IsNoLostLease(t *testing.T) {
-	t.Parallel()
-	for name, write := range map[string]func(w *world) error{
-		"outcome": func(w *world) error { _, err := w.store.AppendRunEvents(w.step(), w.outcome()); return err },
-		"heartbeat": func(w *world) error {
-			_, err := w.store.HeartbeatRunLease(w.step(), &lane.HeartbeatCommand{Transition: w.transition(&runlane.RunLeaseHeartbeat{Lease: w.run.Lease})})
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true)
-			operator := w.another()
-			slow := w.overtakenBy(func() { operator.other(&runlane.RunCancellationRequested{}) })
-			err := write(slow)
-			if !errors.Is(err, runlane.ConflictEventSequence) || errors.Is(err, runlane.ConflictLeaseOwnership) {
-				t.Fatalf("%v", err)
-			}
-			slow.run = operator.run
-			if slow.succeed(); slow.run.Status != runlane.StatusSucceeded {
-				t.Errorf("status %s", slow.run.Status)
-			}
-			slow.checked()
-		})
-	}
-}
-
 // Another run takes the slot of a reservation that is over between the cancellation's read and its commit: the run is cancelled, the
 // slot stays with the other.
 func TestHazard20_SlotTakenWithinACancellation_TheRunIsCancelled(t *testing.T) {

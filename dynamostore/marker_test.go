@@ -96,36 +96,6 @@ func (w *world) another() *world {
 	return &other
 }
 
-// An inspection moves the marker between another process's read and its claim, without changing the sequence: the claim sees it, and the
-// run is found at the end of its lease, not at the marker that the claim never saw.
-func TestHazard02_LookBetweenReadAndClaim_RunIsFoundAtItsLeaseEnd(t *testing.T) {
-	w := newWorld(t)
-	w.create(eager, 0, nil).ack().pass(2 * time.Minute)
-	w.another().inspect() // q to p, ten minutes away; w's memory of the run still says q
-	w.claim(time.Minute, true)
-	if got := w.marker(); got != "l+1m0s" {
-		t.Errorf("marker %s, want it at the end of the lease", got)
-	}
-	w.checked()
-}
-
-// The same for an owner's outcome and for a heartbeat: neither loses the run for a moved marker.
-func TestHazard02_LookBeforeHeartbeatAndOutcome_NeitherIsRefused(t *testing.T) {
-	w := newWorld(t)
-	w.create(eager, 0, nil).ack().claim(10*time.Minute, true).pass(2 * time.Minute)
-	w.another().inspect() // q to l
-	w.heartbeat(10 * time.Minute)
-	if got := w.marker(); got != "l+8m0s" {
-		t.Errorf("marker %s, want where the inspection put it", got)
-	}
-	w.pass(9 * time.Minute).another().inspect()
-	w.succeed()
-	if got := w.marker(); got != "done" {
-		t.Errorf("marker %s", got)
-	}
-	w.checked()
-}
-
 // A publisher marks its row after an inspection has moved the marker: the row is marked, the marker stays, too early but never too late.
 func TestMarkerRace_LookBetweenClaimAndMark(t *testing.T) {
 	w := newWorld(t)
@@ -176,19 +146,6 @@ func TestMarkerRace_LookBetweenClaimAndAcknowledgement(t *testing.T) {
 	}
 	if got := w.marker(); got != "w-2m0s" {
 		t.Errorf("marker %s, want the time from which the run is due", got)
-	}
-	w.checked()
-}
-
-// A run moves on between the claim of its row and the failure's mark: the old row is marked and the new marker left alone.
-func TestMarkerRace_CommitBetweenClaimAndMark(t *testing.T) {
-	w := newWorld(t)
-	w.create(eager, 0, nil)
-	rows := w.rows
-	w.pass(time.Second).other(w.request(w.now)).rows = rows
-	w.bury()
-	if got := w.marker(); got != "q+0s" {
-		t.Errorf("marker %s, want the newer delivery's", got)
 	}
 	w.checked()
 }

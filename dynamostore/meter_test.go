@@ -1,7 +1,6 @@
 package dynamostore
 
 import (
-	"context"
 	"sync"
 	"testing"
 	"time"
@@ -17,18 +16,16 @@ import (
 
 // consumption adds up what the emulator says of plain writes and of reads.
 type consumption struct {
-	API
+	seam
 
 	mutex                 sync.Mutex
 	readUnits, writeUnits float64
 }
 
-func (c *consumption) add(total *float64, of ...types.ConsumedCapacity) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	for i := range of {
-		*total += aws.ToFloat64(of[i].CapacityUnits)
-	}
+func consuming(api API) *consumption {
+	c := &consumption{}
+	c.seam = seam{api, c.counted}
+	return c
 }
 
 func (c *consumption) reads() float64 {
@@ -37,51 +34,46 @@ func (c *consumption) reads() float64 {
 	return c.readUnits
 }
 
-func (c *consumption) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
-	out, err := c.API.GetItem(ctx, in, o...)
-	if err == nil {
-		c.add(&c.readUnits, *out.ConsumedCapacity)
+func (c *consumption) counted(in any, send func() (any, error)) (any, error) {
+	const asked = types.ReturnConsumedCapacityIndexes
+	consistent := false
+	switch in := in.(type) {
+	case *dynamodb.BatchGetItemInput:
+		in.ReturnConsumedCapacity = asked
+	case *dynamodb.DeleteItemInput:
+		in.ReturnConsumedCapacity = asked
+	case *dynamodb.GetItemInput:
+		in.ReturnConsumedCapacity = asked
+	case *dynamodb.QueryInput:
+		in.ReturnConsumedCapacity, consistent = asked, aws.ToBool(in.ConsistentRead)
+	case *dynamodb.UpdateItemInput:
+		in.ReturnConsumedCapacity = asked
 	}
-	return out, err
-}
-
-func (c *consumption) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
-	out, err := c.API.Query(ctx, in, o...)
-	if err == nil && out.ScannedCount == 0 { // DynamoDB bills the smallest read for finding nothing, the emulator forgets it
-		c.add(&c.readUnits, types.ConsumedCapacity{CapacityUnits: aws.Float64(ddb.ReadUnits(0, aws.ToBool(in.ConsistentRead)))})
-	} else if err == nil {
-		c.add(&c.readUnits, *out.ConsumedCapacity)
+	out, err := send()
+	if err != nil {
+		return nil, err
 	}
-	return out, err
-}
-
-func (c *consumption) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
-	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
-	out, err := c.API.BatchGetItem(ctx, in, o...)
-	if err == nil {
-		c.add(&c.readUnits, out.ConsumedCapacity...)
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	switch out := out.(type) {
+	case *dynamodb.BatchGetItemOutput:
+		for _, of := range out.ConsumedCapacity {
+			c.readUnits += *of.CapacityUnits
+		}
+	case *dynamodb.DeleteItemOutput:
+		c.writeUnits += *out.ConsumedCapacity.CapacityUnits
+	case *dynamodb.GetItemOutput:
+		c.readUnits += *out.ConsumedCapacity.CapacityUnits
+	case *dynamodb.QueryOutput:
+		if out.ScannedCount == 0 { // DynamoDB bills the smallest read for finding nothing, the emulator forgets it
+			c.readUnits += ddb.ReadUnits(0, consistent)
+		} else {
+			c.readUnits += *out.ConsumedCapacity.CapacityUnits
+		}
+	case *dynamodb.UpdateItemOutput:
+		c.writeUnits += *out.ConsumedCapacity.CapacityUnits
 	}
-	return out, err
-}
-
-func (c *consumption) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
-	out, err := c.API.UpdateItem(ctx, in, o...)
-	if err == nil {
-		c.add(&c.writeUnits, *out.ConsumedCapacity)
-	}
-	return out, err
-}
-
-func (c *consumption) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
-	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
-	out, err := c.API.DeleteItem(ctx, in, o...)
-	if err == nil {
-		c.add(&c.writeUnits, *out.ConsumedCapacity)
-	}
-	return out, err
+	return out, nil
 }
 
 // The meter's arithmetic is checked where DynamoDB Local is right: plain writes with their index changes, and reads. Of transactions
@@ -112,7 +104,7 @@ func TestMeter_AgreesWithTheEmulatorOnPlainRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			row.before(w)
-			counting := &consumption{API: w.store.db.Client}
+			counting := consuming(w.store.db.Client)
 			w.store.db.Client = counting
 			before := w.store.Stats()
 			row.after(w)

@@ -85,78 +85,43 @@ func (w *world) remains() []string {
 	}
 }
 
-// pruneClient shows every plain write to a script before it is sent. Its error is the answer; sent tells whether the request is
-// carried out even so.
-type pruneClient struct {
-	API
-	script func(n int64, sk string) (sent bool, err error)
-	n      atomic.Int64
-}
-
-func (c *pruneClient) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
-	sent, lost := c.script(c.n.Add(1), item.TextOf(in.Key[item.SK]))
-	if !sent {
-		return nil, lost
-	}
-	out, err := c.API.DeleteItem(ctx, in, o...)
-	if lost != nil {
-		return nil, lost
-	}
-	return out, err
-}
-
-func (c *pruneClient) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	if in.IndexName == nil {
-		_, _ = c.script(0, readParts)
-	}
-	return c.API.Query(ctx, in, o...)
-}
-
-func (c *pruneClient) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	if sent, lost := c.script(c.n.Add(1), "detach"); !sent || lost != nil {
-		return nil, lost
-	}
-	return c.API.UpdateItem(ctx, in, o...)
+// pruneClient is one whose plain deletions, detaching and reading of a run's parts are shown to a script before they are sent, with the
+// number of the write.
+func pruneClient(api API, script func(n int64, what string) answer) *seam {
+	var n atomic.Int64
+	return &seam{api, func(in any, send func() (any, error)) (any, error) {
+		a := answer{commit: true}
+		switch in := in.(type) {
+		case *dynamodb.QueryInput:
+			if in.IndexName == nil {
+				a = script(0, readParts)
+			}
+		case *dynamodb.DeleteItemInput:
+			a = script(n.Add(1), item.TextOf(in.Key[item.SK]))
+		case *dynamodb.UpdateItemInput:
+			a = script(n.Add(1), "detach")
+		}
+		return a.to(send)
+	}}
 }
 
 // dyingClient carries out n requests and ends the caller's context with the next, before or after that is carried out.
-type dyingClient struct {
-	API
-	left  atomic.Int64
-	after bool
-	die   context.CancelFunc
-}
-
-func dying[I, O any](ctx context.Context, c *dyingClient, in I, call func(context.Context, I, ...func(*dynamodb.Options)) (O, error)) (O, error) {
-	last := c.left.Add(-1)
-	if last > 0 {
-		return call(ctx, in)
-	}
-	if last == 0 && c.after {
-		if _, err := call(ctx, in); err != nil {
-			var none O
-			return none, err
+func dyingClient(api API, n int64, after bool, die func()) *seam {
+	var left atomic.Int64
+	left.Store(n)
+	return &seam{api, func(_ any, send func() (any, error)) (any, error) {
+		last := left.Add(-1)
+		if last > 0 {
+			return send()
 		}
-	}
-	c.die()
-	var none O
-	return none, context.Canceled
-}
-
-func (c *dyingClient) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	return dying(ctx, c, in, c.API.Query)
-}
-
-func (c *dyingClient) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
-	return dying(ctx, c, in, c.API.BatchGetItem)
-}
-
-func (c *dyingClient) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	return dying(ctx, c, in, c.API.UpdateItem)
-}
-
-func (c *dyingClient) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
-	return dying(ctx, c, in, c.API.DeleteItem)
+		if last == 0 && after {
+			if _, err := send(); err != nil {
+				return nil, err
+			}
+		}
+		die()
+		return nil, context.Canceled
+	}}
 }
 
 // A process that dies at any request leaves a run that can be read and that the next call finishes, with nothing orphaned.
@@ -171,9 +136,7 @@ func TestHazard17_PruningThatDiesAnywhere_IsResumedAndOrphansNothing(t *testing.
 				t.Fatal(err)
 			}
 			ctx, die := context.WithCancel(t.Context())
-			client := &dyingClient{API: alive, after: after, die: die}
-			client.left.Store(n)
-			w.store.db.Client = client
+			w.store.db.Client = dyingClient(alive, n, after, die)
 			_, err = w.store.PruneRuns(ctx, w.pruning())
 			die()
 			w.store.db.Client = alive
@@ -232,13 +195,13 @@ func TestHazard17_OwnerTakenOverMeanwhile_Stays(t *testing.T) {
 	w.end(&runlane.RunFailed{Attempt: 1, Failure: runlane.Failure{Code: runlane.ErrTaskFailed}})
 	command := w.pruning()
 	alive := w.store.db.Client
-	w.store.db.Client = &pruneClient{API: alive, script: func(n int64, _ string) (bool, error) {
+	w.store.db.Client = pruneClient(alive, func(n int64, _ string) answer {
 		if n == 1 {
 			w.store.db.Client = alive
 			w.pass(time.Second).create(eager, 0, owned("key", []byte(`{}`)))
 		}
-		return true, nil
-	}}
+		return answer{commit: true}
+	})
 	if progress := w.prune(command); progress.Pruned != 1 {
 		t.Fatalf("%+v", progress)
 	}
@@ -263,15 +226,15 @@ func TestPrune_IdUsedAgainMeanwhile_LeavesTheNewRunAlone(t *testing.T) {
 			other, client := w.another(), w.store.db.Client
 			var pruned *lane.PruneProgress
 			var left []string
-			script := &pruneClient{API: client, script: func(_ int64, sk string) (bool, error) {
+			script := pruneClient(client, func(_ int64, sk string) answer {
 				if sk == at && pruned == nil {
 					pruned = other.prune(w.pruning())
 					other.again = w.run.ID
 					other.pass(time.Hour).keyed("key", bulky(2))
 					left = other.remains()
 				}
-				return true, nil
-			}}
+				return answer{commit: true}
+			})
 			w.store.db.Client = script
 			first, err := w.store.PruneRuns(t.Context(), w.pruning())
 			if err != nil {
@@ -309,21 +272,21 @@ func TestPrune_ConflictsThrottlingAndLostAnswers_AreRepeated(t *testing.T) {
 	w := newWorld(t)
 	w.finished(owned("key", bulky(3)), nil)
 	alive := w.store.db.Client
-	w.store.db.Client = &pruneClient{API: alive, script: func(n int64, what string) (bool, error) {
+	w.store.db.Client = pruneClient(alive, func(n int64, what string) answer {
 		if what == "detach" {
-			return true, nil
+			return answer{commit: true}
 		}
 		switch n % 4 {
 		case 1:
-			return false, &types.TransactionConflictException{}
+			return answer{false, &types.TransactionConflictException{}}
 		case 2:
-			return false, &types.ProvisionedThroughputExceededException{}
+			return answer{false, &types.ProvisionedThroughputExceededException{}}
 		case 3:
-			return true, errors.New("the answer was lost")
+			return answer{true, errLostAnswer}
 		default:
-			return true, nil
+			return answer{commit: true}
 		}
-	}}
+	})
 	if progress := w.prune(w.pruning()); progress.Pruned != 1 {
 		t.Errorf("%+v", progress)
 	}
@@ -337,13 +300,13 @@ func TestPrune_Refused_SaysSoAndIsResumed(t *testing.T) {
 	w := newWorld(t)
 	w.finished(nil, nil)
 	alive, calls := w.store.db.Client, 0
-	w.store.db.Client = &pruneClient{API: alive, script: func(_ int64, what string) (bool, error) {
+	w.store.db.Client = pruneClient(alive, func(_ int64, what string) answer {
 		if what == readParts {
-			return true, nil
+			return answer{commit: true}
 		}
 		calls++
-		return false, &types.ResourceNotFoundException{}
-	}}
+		return answer{false, &types.ResourceNotFoundException{}}
+	})
 	_, err := w.store.PruneRuns(t.Context(), w.pruning())
 	if !errors.Is(err, runlane.ErrConfigurationInvalid) || calls != 1 {
 		t.Errorf("%v after %d calls", err, calls)

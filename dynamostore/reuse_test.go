@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 	"github.com/runlane/runlane-go/dynamostore/internal/rows"
@@ -29,22 +27,6 @@ func (w *world) useAgain() {
 	}
 	w.again = w.run.ID
 	w.pass(time.Hour).create(eager, 0, owned("key", []byte(`"second"`)))
-}
-
-// beforeSecondCommit acts between what a caller learned from its first commit and its second.
-type beforeSecondCommit struct {
-	API
-	act     func()
-	commits int
-}
-
-func (c *beforeSecondCommit) TransactWriteItems(
-	ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options),
-) (*dynamodb.TransactWriteItemsOutput, error) {
-	if c.commits++; c.commits == 2 {
-		c.act()
-	}
-	return c.API.TransactWriteItems(ctx, in, o...)
 }
 
 func (w *world) wantOwner(id runlane.RunID) {
@@ -112,11 +94,10 @@ func TestHazard41_DeadRunIDUsedAgain_TheLivingOwnerIsNotReplaced(t *testing.T) {
 func TestHazard41_DeadRunIDUsedAgainWithinACreation_TheLivingOwnerIsNotReplaced(t *testing.T) {
 	w := newWorld(t).keyed("key", []byte(`"first"`)).pass(2 * runlane.DefaultIdempotencyTTL)
 	second := w.another()
-	client := &beforeSecondCommit{API: w.store.db.Client, act: second.useAgain} // the first met the dead owner
-	w.store.db.Client = client
+	commits := w.beforeSecondCommit(second.useAgain) // the first met the dead owner
 	_, err := w.store.AppendRunEvents(t.Context(), w.creationWith(owned("key", []byte(`{}`))))
 	if !errors.Is(err, runlane.ConflictIdempotencyKey) {
-		t.Errorf("%v after %d commits", err, client.commits)
+		t.Errorf("%v after %d commits", err, *commits)
 	}
 	second.wantOwner(second.run.ID)
 }
@@ -125,7 +106,7 @@ func TestHazard41_DeadRunIDUsedAgainWithinACreation_TheLivingOwnerIsNotReplaced(
 func TestHazard41_RunIDUsedAgainWithinAReset_TheLivingOwnerStays(t *testing.T) {
 	w := newWorld(t).keyed("key", []byte(`"first"`))
 	second := w.another()
-	w.store.db.Client = &interrupted{API: w.store.db.Client, before: second.useAgain}
+	w.store.db.Client = interrupted(w.store.db.Client, second.useAgain)
 	if err := w.store.ResetIdempotencyKey(t.Context(), reusedKey()); !errors.Is(err, runlane.ConflictIdempotencyKey) {
 		t.Errorf("%v", err)
 	}
@@ -137,10 +118,9 @@ func TestHazard41_CommitOfTheFirstRun_IsRefusedByOneRequest(t *testing.T) {
 	w := newWorld(t).create(eager, 0, nil)
 	late := &lane.AppendCommand{Transition: w.transition(&runlane.RunCancelled{})}
 	w.another().other(&runlane.RunCancelled{}).useAgain()
-	client := &beforeSecondCommit{API: w.store.db.Client, act: func() { t.Error("the commit was repeated") }}
-	w.store.db.Client = client
-	if _, err := w.store.AppendRunEvents(t.Context(), late); !errors.Is(err, runlane.ConflictEventSequence) || client.commits != 1 {
-		t.Errorf("%v after %d commits", err, client.commits)
+	commits := w.beforeSecondCommit(func() { t.Error("the commit was repeated") })
+	if _, err := w.store.AppendRunEvents(t.Context(), late); !errors.Is(err, runlane.ConflictEventSequence) || *commits != 1 {
+		t.Errorf("%v after %d commits", err, *commits)
 	}
 }
 
@@ -171,26 +151,24 @@ func TestOwner_OfAnOlderProgram_IsReplacedWhenDeadAndOnlyThen(t *testing.T) {
 	t.Run("its run's id is used again meanwhile", func(t *testing.T) {
 		w := old(newWorld(t))
 		second := w.another()
-		client := &beforeSecondCommit{API: w.store.db.Client, act: second.useAgain}
-		w.store.db.Client = client
+		commits := w.beforeSecondCommit(second.useAgain)
 		_, err := w.store.AppendRunEvents(t.Context(), w.creationWith(owned("key", []byte(`{}`))))
 		if !errors.Is(err, runlane.ConflictIdempotencyKey) {
-			t.Errorf("%v after %d commits", err, client.commits)
+			t.Errorf("%v after %d commits", err, *commits)
 		}
 		second.wantOwner(second.run.ID)
 	})
 	t.Run("passed to another run meanwhile", func(t *testing.T) {
 		w := old(newWorld(t))
 		other := w.another()
-		client := &beforeSecondCommit{API: w.store.db.Client, act: func() {
+		commits := w.beforeSecondCommit(func() {
 			for _, pk := range []string{rows.IdempotencyPK(reusedKey()), rows.SingletonPK(reusedKey())} {
 				other.rewrite(item.Key(pk, rows.OwnerSK), "SET #ru = :ru", item.Item{":ru": item.Text("run_other")})
 			}
-		}}
-		w.store.db.Client = client
+		})
 		_, err := w.store.AppendRunEvents(t.Context(), w.creationWith(owned("key", []byte(`{}`))))
-		if err != nil || client.commits != 3 { // the other is none that exists: judged anew, and replaced
-			t.Errorf("%v after %d commits", err, client.commits)
+		if err != nil || *commits != 3 { // the other is none that exists: judged anew, and replaced
+			t.Errorf("%v after %d commits", err, *commits)
 		}
 	})
 }

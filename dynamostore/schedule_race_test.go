@@ -1,7 +1,6 @@
 package dynamostore
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -14,53 +13,6 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 )
-
-// scheduleClient does something before it passes the n-th write on, and loses answers.
-type scheduleClient struct {
-	API
-	before  []func() // of each write
-	answers []answer // to each write
-}
-
-// write runs what comes before a write and says how it is answered.
-func (c *scheduleClient) write() answer {
-	if len(c.before) > 0 {
-		before := c.before[0]
-		c.before = c.before[1:]
-		before()
-	}
-	a := answer{commit: true}
-	if len(c.answers) > 0 {
-		a, c.answers = c.answers[0], c.answers[1:]
-	}
-	return a
-}
-
-func (c *scheduleClient) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	a := c.write()
-	if !a.commit {
-		return nil, a.err
-	}
-	out, err := c.API.UpdateItem(ctx, in, o...)
-	if a.err != nil {
-		return nil, a.err
-	}
-	return out, err
-}
-
-func (c *scheduleClient) TransactWriteItems(
-	ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options),
-) (*dynamodb.TransactWriteItemsOutput, error) {
-	a := c.write()
-	if !a.commit {
-		return nil, a.err
-	}
-	out, err := c.API.TransactWriteItems(ctx, in, o...)
-	if a.err != nil {
-		return nil, a.err
-	}
-	return out, err
-}
 
 // Another process comes between what a completion read and what it writes.
 func TestCompletion_Interleaved(t *testing.T) {
@@ -113,7 +65,7 @@ func TestCompletion_Interleaved(t *testing.T) {
 			fire := w.now
 			token := w.occurrence(fire)
 			other := w.another()
-			w.store.db.Client = &scheduleClient{API: w.store.db.Client, before: []func(){func() { row.between(other, fire) }}}
+			w.store.db.Client = interrupted(w.store.db.Client, func() { row.between(other, fire) })
 			err := w.completeOccurrence(fire, token, "run_1")
 			if refused := errors.Is(err, runlane.ConflictScheduleOccurrence); refused != row.conflict || !refused && err != nil {
 				t.Errorf("conflict %t: %v", refused, err)
@@ -155,7 +107,7 @@ func TestCompletion_OfAnOvertakenOccurrence_Interleaved(t *testing.T) {
 			if err := w.completeOccurrence(later, w.occurrence(later), "run_later"); err != nil {
 				t.Fatal(err)
 			}
-			w.store.db.Client = &scheduleClient{API: w.store.db.Client, before: []func(){func() { row.between(other, fire, token) }}}
+			w.store.db.Client = interrupted(w.store.db.Client, func() { row.between(other, fire, token) })
 			if err := w.completeOccurrence(fire, token, "run_1"); !errors.Is(err, runlane.ConflictScheduleOccurrence) {
 				t.Errorf("%v", err)
 			}
@@ -172,11 +124,11 @@ func TestOccurrenceClaim_MeetsACompletion(t *testing.T) {
 	w := newWorld(t).registered()
 	fire := w.now
 	other := w.another()
-	w.store.db.Client = &scheduleClient{API: w.store.db.Client, before: []func(){func() {
+	w.store.db.Client = interrupted(w.store.db.Client, func() {
 		if err := other.completeOccurrence(fire, other.occurrence(fire), "run_1"); err != nil {
 			t.Error(err)
 		}
-	}}}
+	})
 	if w.pass(time.Hour).occurrence(fire) != "" {
 		t.Error("a completed occurrence was claimed")
 	}
@@ -202,7 +154,7 @@ func TestSchedule_LostAnswersAndConflicts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.store.db.Client = &scheduleClient{API: w.store.db.Client, answers: answers}
+			w.store.db.Client = answering(w.store.db.Client, answers...)
 			if w.registered(); w.record().Version != 1 {
 				t.Errorf("version %d", w.record().Version)
 			}
@@ -228,40 +180,21 @@ func TestCompletion_OwnEarlierCommit_IsSuccess(t *testing.T) {
 	fire := w.now
 	token := w.occurrence(fire)
 	other := w.another()
-	forgetful := &forgetfulClient{API: w.store.db.Client}
-	w.store.db.Client = forgetful
-	forgetful.before = func() {
+	sent := 0
+	w.store.db.Client = writing(w.store.db.Client, func(in any) answer {
+		if sent++; sent == 1 {
+			return answer{true, errLostAnswer}
+		}
 		r := other.record()
 		r.Paused = true
 		other.put(*r)
-	}
+		in.(*dynamodb.TransactWriteItemsInput).ClientRequestToken = nil
+		return answer{commit: true}
+	})
 	if err := w.completeOccurrence(fire, token, "run_1"); err != nil {
 		t.Fatal(err)
 	}
-	if r := other.record(); forgetful.sent != 2 || !r.LastFire.Equal(fire) || !r.Paused || r.Version != 3 {
-		t.Errorf("sent %d times, record %+v", forgetful.sent, r)
+	if r := other.record(); sent != 2 || !r.LastFire.Equal(fire) || !r.Paused || r.Version != 3 {
+		t.Errorf("sent %d times, record %+v", sent, r)
 	}
-}
-
-// forgetfulClient carries the first transaction out, loses its answer, and sends the second without its request token.
-type forgetfulClient struct {
-	API
-	before func() // the second
-	sent   int
-}
-
-func (c *forgetfulClient) TransactWriteItems(
-	ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options),
-) (*dynamodb.TransactWriteItemsOutput, error) {
-	c.sent++
-	if c.sent == 1 {
-		if _, err := c.API.TransactWriteItems(ctx, in, o...); err != nil {
-			return nil, err
-		}
-		return nil, errLostAnswer
-	}
-	c.before()
-	again := *in
-	again.ClientRequestToken = nil
-	return c.API.TransactWriteItems(ctx, &again, o...)
 }

@@ -157,12 +157,8 @@ func TestHazard16_CompletionAndLastFire_AreOneCommit(t *testing.T) {
 	w := newWorld(t).registered()
 	fire := w.now
 	token := w.occurrence(fire)
-	lostForGood := &scheduleClient{API: w.store.db.Client}
-	for range ddb.MaxUnknownTries {
-		lostForGood.answers = append(lostForGood.answers, answer{false, errLostAnswer})
-	}
 	sound := w.store.db.Client
-	w.store.db.Client = lostForGood
+	w.store.db.Client = answering(sound, slices.Repeat([]answer{{false, errLostAnswer}}, ddb.MaxUnknownTries)...)
 	err := w.completeOccurrence(fire, token, "run_1")
 	if e, ok := errors.AsType[*runlane.Error](err); !ok || e.Code != runlane.ErrStorageUnavailable || e.Meta["outcome"] != "unknown" {
 		t.Fatalf("%v", err)

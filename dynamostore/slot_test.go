@@ -184,34 +184,6 @@ func TestHazard21_FreeNumbers_NeverExceedALoweredLimit(t *testing.T) {
 	}
 }
 
-// A worker dies; its run's slot is its own still, and it is recovered with it although the queue is full.
-func TestHazard07_AbandonedRun_ReusesItsOwnSlot(t *testing.T) {
-	w := newWorld(t).bounded(1)
-	run := w.must(w.enter(reservation))
-	run.wantOutcome(run.claimFor(time.Minute, false), lane.Acquired)
-	run.pass(time.Minute)
-	if got := run.dispatch(); !slices.Equal(got, []runlane.RunID{run.run.ID}) {
-		t.Fatalf("needing a slot: %v", got)
-	}
-	run.wantOutcome(run.reserve(reservation), lane.Acquired)
-	run.wantOutcome(run.claimFor(time.Minute, false), lane.Acquired)
-	run.checked()
-}
-
-// A reservation ends, another run takes its slot, and the first one is cancelled: the slot stays with the other.
-func TestHazard20_Cancellation_NeverFailsForASlot(t *testing.T) {
-	w := newWorld(t).bounded(1)
-	first := w.must(w.enter(reservation))
-	second := w.must(w.enter(0)).pass(reservation)
-	second.wantOutcome(second.reserve(reservation), lane.Acquired)
-	first.pass(reservation).other(&runlane.RunCancelled{})
-	if first.run.Status != runlane.StatusCancelled {
-		t.Errorf("status %s", first.run.Status)
-	}
-	second.wantOutcome(second.claimFor(time.Minute, false), lane.Acquired)
-	second.checked()
-}
-
 // A claim commits within its reservation: in the last seconds before its end it no longer begins.
 func TestSlot_ClaimKeepsItsMargin(t *testing.T) {
 	w := newWorld(t).bounded(1)
@@ -230,33 +202,6 @@ func TestSlot_ClaimForASlotAtTheEndOfItsReservation_TakesOneAnew(t *testing.T) {
 	second.bounded(2).pass(reservation - time.Millisecond)
 	second.wantOutcome(second.claimFor(time.Minute, true), lane.Acquired)
 	second.checked()
-}
-
-// A queue loses its limit: what waited for a slot is found for a plain delivery request, and reserved rows are not forgotten.
-func TestHazard08_QueueBecomesUnbounded_NothingIsForgotten(t *testing.T) {
-	w := newWorld(t).bounded(1)
-	reserved, stranded := w.must(w.enter(reservation)), w.must(w.enter(0))
-	stranded.bounded(0).pass(reservation)
-	q := &lane.DueQuery{PageQuery: lane.PageQuery{Environment: "test"}, At: stranded.now}
-	page, err := w.store.ListRunsNeedingRedelivery(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var ids []runlane.RunID
-	for _, ref := range page.Items {
-		ids = append(ids, ref.RunID)
-	}
-	if len(ids) != 2 || !slices.Contains(ids, reserved.run.ID) || !slices.Contains(ids, stranded.run.ID) {
-		t.Fatalf("needing a wakeup: %v", ids)
-	}
-	stranded.other(stranded.request(stranded.now))
-	if got := stranded.marker(); got != "q+0s" {
-		t.Errorf("marker %s", got)
-	}
-	reserved.bounded(0).pass(reservation).other(reserved.request(reserved.now))
-	reserved.wantOutcome(reserved.claimFor(time.Minute, false), lane.Acquired)
-	stranded.wantOutcome(stranded.claimFor(time.Minute, false), lane.Acquired)
-	stranded.checked()
 }
 
 // An older wakeup of a dead-lettered run comes while its queue is full: that is no reason to hide the run from operators.

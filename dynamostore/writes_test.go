@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -146,34 +145,6 @@ func TestWrites_KeysComeFirst(t *testing.T) {
 		if _, err := h.trigger(bounded, h.book(seat)); err != nil || !h.booked(seat) {
 			t.Errorf("seat %d in a bounded queue: %v", seat, err)
 		}
-	}
-}
-
-func TestWrites_OneOfManyGetsTheSeat(t *testing.T) {
-	h := newTheater(t)
-	var won atomic.Int32
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			_, err := h.trigger(runlane.TriggerOptions{}, h.book(1))
-			switch {
-			case err == nil:
-				won.Add(1)
-			case !errors.Is(err, runlane.ConflictWrites):
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	runs := 0
-	for _, err := range h.rt.Runs().All(t.Context(), nil) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		runs++
-	}
-	if won.Load() != 1 || runs != 1 {
-		t.Errorf("%d callers got the seat, and there are %d runs", won.Load(), runs)
 	}
 }
 

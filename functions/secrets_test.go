@@ -7,8 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -51,44 +49,6 @@ func TestStart_SecretsOfTheRole_AreVariablesOfTheOpener(t *testing.T) {
 	answers, _ = serve(t, "tick", "informed", append(environment, "WEBHOOK_SECRET=typed"), "{}")
 	if len(answers) != 1 || !strings.Contains(answers[0], "the variable WEBHOOK_SECRET is set, and a secret has it too") {
 		t.Errorf("set twice: %v", answers)
-	}
-}
-
-// A program that is no function has the secrets of its role before it opens, and no others.
-func TestWithSecrets_OfARole_AreVariablesOfTheOpener(t *testing.T) {
-	asked := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked++
-		if err := json.NewEncoder(w).Encode(map[string]string{"SecretString": `{"RUNLANE_TEST_SECRET":"pa55"}`}); err != nil {
-			t.Error(err)
-		}
-	}))
-	t.Cleanup(server.Close)
-	const secret = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:shop"
-	for name, value := range map[string]string{
-		"AWS_ENDPOINT_URL": server.URL, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "eu-west-1",
-		"RUNLANE_SECRETS": "bridge=" + secret + "-other worker=" + secret, "RUNLANE_TEST_SECRET": "typed",
-	} {
-		t.Setenv(name, value)
-	}
-	opened := []string{}
-	open := functions.WithSecrets("worker", func(context.Context) (*core.Runtime, error) {
-		opened = append(opened, os.Getenv("RUNLANE_TEST_SECRET"))
-		return nil, nil // no one uses it
-	})
-	if _, err := open(t.Context()); !errors.Is(err, runlane.ErrConfigurationInvalid) {
-		t.Errorf("set twice: %v", err)
-	}
-	if err := os.Unsetenv("RUNLANE_TEST_SECRET"); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if _, err := open(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
-	if want := []string{"pa55", "pa55"}; !slices.Equal(opened, want) || asked != 2 {
-		t.Errorf("opened with %v, %d requests", opened, asked)
 	}
 }
 

@@ -1,19 +1,13 @@
 package functions_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"os"
-	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,7 +16,7 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/functions"
-	"github.com/runlane/runlane-go/internal/proof/scenarios/patience"
+	"github.com/runlane/runlane-go/internal/proof/e2e/lambdatest"
 	"github.com/runlane/runlane-go/memlane"
 )
 
@@ -96,71 +90,33 @@ func outage() functions.Opener {
 	}
 }
 
-// lambdaService is Lambda's side of its runtime interface: it hands out events one by one and keeps the answers.
-type lambdaService struct {
-	mu      sync.Mutex
-	events  []string
-	next    int
-	answers []string // "response: …" or "error: …"
-	done    chan struct{}
-}
-
-func (s *lambdaService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if strings.HasSuffix(r.URL.Path, "/invocation/next") {
-		if s.next == len(s.events) {
-			s.mu.Unlock()
-			<-r.Context().Done() // as Lambda freezes an idle function
-			s.mu.Lock()
-			return
-		}
-		s.next++
-		w.Header().Set("Lambda-Runtime-Aws-Request-Id", fmt.Sprint("request-", s.next))
-		w.Header().Set("Lambda-Runtime-Deadline-Ms", fmt.Sprint(time.Now().Add(time.Minute).UnixMilli()))
-		w.Header().Set("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:eu-west-1:123456789012:function:f")
-		_, _ = io.WriteString(w, s.events[s.next-1])
-		return
-	}
-	text, _ := io.ReadAll(r.Body)
-	kind := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
-	s.answers = append(s.answers, kind+": "+string(text))
-	w.WriteHeader(http.StatusAccepted)
-	if len(s.answers) == len(s.events) {
-		close(s.done)
-	}
-}
-
 // serve runs a function's process until it has answered all events; it returns the answers and what it logged.
 func serve(t *testing.T, role, opener string, environment []string, payloads ...string) (answers []string, log string) {
 	t.Helper()
-	service := &lambdaService{events: payloads, done: make(chan struct{})}
-	server := httptest.NewServer(service)
-	defer server.Close()
-	ctx, cancel := patience.Context(t)
-	defer cancel()
 	binary, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var output bytes.Buffer
-	command := exec.CommandContext(ctx, binary, "-test.run=^$")
-	command.Env = append(os.Environ(), functions.RoleVariable+"="+role, functionVariable+"="+opener,
-		"AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(server.URL, "http://"), "AWS_LAMBDA_LOG_FORMAT=JSON", "AWS_LAMBDA_LOG_LEVEL=INFO",
-		"AWS_LAMBDA_FUNCTION_NAME=f")
-	command.Env = append(command.Env, environment...)
-	command.Stdout, command.Stderr = &output, &output
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
+	f := lambdatest.New(lambdatest.Options{
+		Program: binary, InitTimeout: time.Minute, // a busy machine
+		Environment: append([]string{functions.RoleVariable + "=" + role, functionVariable + "=" + opener}, environment...),
+	})
+	defer f.Close()
+	for _, payload := range payloads {
+		answer, err := f.Invoke(t.Context(), []byte(payload))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind := "response: "
+		if answer.Failure != "" {
+			kind = "error: "
+		}
+		answers = append(answers, kind+string(answer.Payload))
 	}
-	select {
-	case <-service.done:
-	case <-ctx.Done():
-		t.Errorf("the function did not answer")
+	if n := len(f.Processes()); n != 1 {
+		t.Errorf("%d processes: one of them ended", n)
 	}
-	_ = command.Process.Kill() // ours; it has answered everything
-	_ = command.Wait()
-	return service.answers, output.String()
+	return answers, f.Log()
 }
 
 // logLines are the JSON log lines about opening.
@@ -230,29 +186,24 @@ func TestStart_RuntimeCannotOpen_IsLoggedOnceAndFailsEveryInvocation(t *testing.
 	}
 }
 
-func TestStart_CauseOfAFailedOpening_IsLogged(t *testing.T) {
-	t.Parallel()
-	_, log := serve(t, "bridge", "denied", nil, "{}")
-	equal(t, "log", logLines(t, log), []map[string]any{{
-		"level": "ERROR", "message": "the runtime cannot open", "code": "storage_unavailable", "error": "access denied",
-		"hint": "let the policy allow the action that the cause names", "cause": "not authorized to perform dynamodb:DescribeTable",
-	}})
-}
-
-// The causes of an opening with several faults stand in its message already.
-func TestStart_CauseThatTheMessageTells_IsLoggedOnce(t *testing.T) {
+// The causes of an opening with several faults stand in its message already, and so does one that the message tells.
+func TestStart_CauseOfAFailedOpening_IsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	for opener, want := range map[string]map[string]any{
-		"faulty": {
-			"error": "the runtime cannot open: 1. Options.MaxAbandoned is -2; 2. Options.Middleware[0] is nil",
-			"hint":  "1. use -1 for no bound, 0 for the default, or a bound; 2. leave it out",
+		"denied": {
+			"code": "storage_unavailable", "error": "access denied", "hint": "let the policy allow the action that the cause names",
+			"cause": "not authorized to perform dynamodb:DescribeTable",
 		},
-		"quoting": {"error": "keys: secret db/prod is missing", "hint": "make it"},
+		"faulty": {
+			"code": "configuration_invalid", "error": "the runtime cannot open: 1. Options.MaxAbandoned is -2; 2. Options.Middleware[0] is nil",
+			"hint": "1. use -1 for no bound, 0 for the default, or a bound; 2. leave it out",
+		},
+		"quoting": {"code": "configuration_invalid", "error": "keys: secret db/prod is missing", "hint": "make it"},
 	} {
 		t.Run(opener, func(t *testing.T) {
 			t.Parallel()
 			_, log := serve(t, "bridge", opener, nil, "{}")
-			want["level"], want["message"], want["code"] = "ERROR", "the runtime cannot open", "configuration_invalid"
+			want["level"], want["message"] = "ERROR", "the runtime cannot open"
 			equal(t, "log", logLines(t, log), []map[string]any{want})
 		})
 	}

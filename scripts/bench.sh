@@ -53,8 +53,7 @@ if [ "$mode" = full ]; then
   measure "growth, SQLite" "$go" -C sqlitelane test -run '^$' -bench GrowthOfAFile -benchtime 100x -timeout 30m .
   go_bench "growth, DynamoDB" 'GrowthDynamoDB' ./dynamostore -tags proof -benchtime 1x -retained
   go_bench "precision, embedded" 'WakeupPrecision' ./core
-  go_bench "precision and steps, AWS" 'WakeupPrecision|Latency' ./awslane
-  go_bench "DynamoDB methods beside bare requests" 'Methods' ./dynamostore
+  go_bench "precision, AWS" 'WakeupPrecision' ./awslane
 fi
 
 "$go" run ./internal/tools/benchreport "$out"

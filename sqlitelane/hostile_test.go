@@ -63,12 +63,10 @@ func askers(text string) map[string]func(lane.Storage) error {
 			return second(s.GetRunByIdempotencyKey(ctx, lane.OwnerKey{Environment: "default", TaskID: "t", Key: text}))
 		},
 		"a task": func(s lane.Storage) error {
-			return second(
-				s.GetRunBySingletonKey(
-					ctx,
-					lane.OwnerKey{Environment: "default", TaskID: runlane.TaskID(text), Key: "k"},
-				),
-			)
+			return second(s.GetRunBySingletonKey(
+				ctx,
+				lane.OwnerKey{Environment: "default", TaskID: runlane.TaskID(text), Key: "k"},
+			))
 		},
 		"a key that is reset": func(s lane.Storage) error {
 			return s.ResetIdempotencyKey(ctx, lane.OwnerKey{Environment: "default", TaskID: "t", Key: text})
@@ -86,61 +84,42 @@ func askers(text string) map[string]func(lane.Storage) error {
 		},
 		"an environment": func(s lane.Storage) error { return second(s.ListRuns(ctx, &lane.RunQuery{PageQuery: named})) },
 		"a schedule": func(s lane.Storage) error {
-			return second(
-				s.GetSchedule(ctx, lane.ScheduleKey{Environment: "default", ScheduleID: runlane.ScheduleID(text)}),
-			)
+			return second(s.GetSchedule(ctx, lane.ScheduleKey{Environment: "default", ScheduleID: runlane.ScheduleID(text)}))
 		},
 		"a filter by a queue": func(s lane.Storage) error {
-			return second(
-				s.ListRuns(
-					ctx,
-					&lane.RunQuery{PageQuery: lane.PageQuery{Environment: "default"}, Queue: runlane.QueueName(text)},
-				),
-			)
+			return second(s.ListRuns(
+				ctx,
+				&lane.RunQuery{PageQuery: lane.PageQuery{Environment: "default"}, Queue: runlane.QueueName(text)},
+			))
 		},
 		"a queue of a scan": func(s lane.Storage) error {
-			return second(
-				s.ListRunnableRuns(
-					ctx,
-					&lane.DueQuery{
-						PageQuery: lane.PageQuery{Environment: "default"},
-						At:        time.Now(),
-						Queues:    []runlane.QueueName{runlane.QueueName(text)},
-					},
-				),
-			)
+			return second(s.ListRunnableRuns(ctx, &lane.DueQuery{
+				PageQuery: lane.PageQuery{Environment: "default"},
+				At:        time.Now(),
+				Queues:    []runlane.QueueName{runlane.QueueName(text)},
+			}))
 		},
 		"a row of the outbox": func(s lane.Storage) error {
-			return second(
-				s.ClaimOutboxMessages(
-					ctx,
-					&lane.ClaimOutboxCommand{
-						Environment: "default",
-						IDs:         []string{text},
-						At:          time.Now(),
-						ClaimUntil:  time.Now().Add(time.Minute),
-						Limit:       1,
-					},
-				),
-			)
+			return second(s.ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{
+				Environment: "default",
+				IDs:         []string{text},
+				At:          time.Now(),
+				ClaimUntil:  time.Now().Add(time.Minute),
+				Limit:       1,
+			}))
 		},
 		"a letter to requeue": func(s lane.Storage) error {
-			return second(
-				s.RequeueDeadLetters(
-					ctx,
-					&lane.RequeueCommand{Environment: "default", IDs: []string{text}, At: time.Now()},
-				),
-			)
+			return second(s.RequeueDeadLetters(
+				ctx,
+				&lane.RequeueCommand{Environment: "default", IDs: []string{text}, At: time.Now()},
+			))
 		},
 		"a row that was sent": func(s lane.Storage) error {
-			return s.MarkOutboxMessagesPublished(
-				ctx,
-				&lane.MarkPublishedCommand{
-					Environment: "default",
-					At:          time.Now(),
-					Messages:    []lane.OutboxRef{{ID: text}},
-				},
-			)
+			return s.MarkOutboxMessagesPublished(ctx, &lane.MarkPublishedCommand{
+				Environment: "default",
+				At:          time.Now(),
+				Messages:    []lane.OutboxRef{{ID: text}},
+			})
 		},
 		"a pruning's cursor": func(s lane.Storage) error {
 			return second(s.PruneRuns(ctx, &lane.PruneCommand{PageQuery: page, OlderThan: time.Now()}))

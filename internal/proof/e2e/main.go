@@ -3,8 +3,8 @@
 //	e2e deploy [-name STACK] [-folder FOLDER] [-once] [PARAMETER=VALUE...]
 //	e2e smoke -stack NAME [-task ID -payload JSON [-retried JSON]] [-memory MB] [-each N] [-patience DURATION]
 //
-// Its tests are one for each question: the deployed template and a new user's way (tag e2e), chaos, load, the demo that is
-// killed. The functions that chaos kills are this program too, where Lambda's runtime API is in the environment.
+// Its tests are one for each question: the deployed template and a new user's way (tag e2e), chaos, load. The
+// functions that chaos kills are this program too, where Lambda's runtime API is in the environment.
 package main
 
 import (

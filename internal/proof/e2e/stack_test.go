@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,25 +52,7 @@ func TestTemplate_DeployedRunsWebhooks(t *testing.T) {
 	t.Run("pending rows go through the stream and the relay", func(t *testing.T) {
 		d.wantDelivered(t, deliveries[10:20], &runlane.TriggerOptions{Deferred: true})
 	})
-	t.Run("a run that is due soon is woken by its delayed message", func(t *testing.T) {
-		d.wantDelivered(t, deliveries[20:21], &runlane.TriggerOptions{Delay: 2 * time.Second})
-	})
-	t.Run("a FIFO queue keeps the order of a key", func(t *testing.T) {
-		runs := d.wantDelivered(t, deliveries[21:29], &runlane.TriggerOptions{
-			Queue: runlane.Queue{Name: orders}, ConcurrencyKey: "customer",
-		})
-		if !slices.IsSortedFunc(runs, func(a, b *runlane.Run) int { return a.FinishedAt.Compare(b.StartedAt) }) {
-			for _, run := range runs {
-				t.Errorf("%s was executed from %s to %s", run.ID, run.StartedAt, run.FinishedAt)
-			}
-		}
-	})
-	t.Run("the tick runs and finds nothing broken", func(t *testing.T) {
-		if err := d.stack.tick(t.Context()); err != nil {
-			t.Error(err)
-		}
-		d.wantNoViolations(t)
-	})
+	// Delayed runs, those that only a tick finds, and a FIFO queue in its order are among what it checks.
 	t.Run("make smoke-aws finds nothing wrong and leaves nothing behind", d.wantSound)
 	t.Run("an unchanged deployment says that nothing changed", d.wantUnchanged)
 	first, second := d.endpoint, receive(t)

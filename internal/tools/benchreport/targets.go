@@ -34,7 +34,6 @@ func targets() []target {
 	add("DynamoDB: of a bounded run with room", "Costs/bounded_queue_with_room", "write-units", atMost, 22)
 	add("DynamoDB: of a bounded run, saturated", "Costs/bounded_queue,_saturated,_each_run", "write-units", atMost, 28)
 	add("AWS: a million simple runs, nothing shared", "Costs/simple_run", "$/million", atMost, 12.5)
-	add("DynamoDB: a method beside its bare requests", "Methods/*", "ratio", atLeast, 0.85)
 	add("AWS: runs/s beside bare requests, 1 at once", "RunBesideBareRequests/concurrency=1", "ratio", atLeast, 0.9)
 	add("AWS: runs/s beside bare requests, 8 at once", "RunBesideBareRequests/concurrency=8", "ratio", atLeast, 0.9)
 	add("AWS: runs/s beside bare requests, 32 at once", "RunBesideBareRequests/concurrency=32", "ratio", atLeast, 0.9)

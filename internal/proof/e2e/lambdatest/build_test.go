@@ -53,8 +53,7 @@ func build(short bool) (err error) {
 		return err
 	}
 	for target, folder := range map[string]string{
-		"build-Bridge": "bridge", "build-Relay": "relay", "build-Tick": "tick", "build-Server": "server",
-		"build-EventSender": "events",
+		"build-Bridge": "bridge", "build-Relay": "relay", "build-Tick": "tick", "build-EventSender": "events",
 	} {
 		if err := run("make", "-C", "../../../..", "-f", "build.mk", target, "ARTIFACTS_DIR="+filepath.Join(bin, folder), "LAMBDA_ARCH="+runtime.GOARCH); err != nil {
 			return err

@@ -79,10 +79,9 @@ func (e *environment) start() error {
 	e.served.Go(func() { _ = e.server.Serve(listener) }) // ends with the server
 	command := exec.Command(e.options.Program)           //nolint:noctx // it ends with stop, not with an invocation
 	command.Env = append(
-		append([]string{}, e.options.Environment...),
+		append([]string{"AWS_LAMBDA_INITIALIZATION_TYPE=on-demand"}, e.options.Environment...),
 		"AWS_LAMBDA_RUNTIME_API="+listener.Addr().String(), "AWS_LAMBDA_FUNCTION_NAME="+e.options.Name,
 		"AWS_LAMBDA_FUNCTION_VERSION=$LATEST", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=256",
-		"AWS_LAMBDA_INITIALIZATION_TYPE=on-demand",
 		"AWS_LAMBDA_LOG_FORMAT=JSON", "AWS_LAMBDA_LOG_LEVEL=INFO",
 		"AWS_LAMBDA_LOG_GROUP_NAME=/aws/lambda/"+e.options.Name,
 		"_HANDLER=bootstrap", "LAMBDA_TASK_ROOT=.", "TZ=:UTC",

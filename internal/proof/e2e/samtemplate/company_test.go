@@ -23,22 +23,6 @@ func propertiesOf(template *Template, kind string) map[string]map[string]any {
 	return found
 }
 
-func TestCompany_Boundary_BoundsEveryRole(t *testing.T) {
-	t.Parallel()
-	roles := propertiesOf(evaluate(t, map[string]string{"PermissionsBoundary": boundaryARN, "ServerScopes": "read"}), "AWS::IAM::Role")
-	if len(roles) != 6 {
-		t.Errorf("%d roles, want 6", len(roles))
-	}
-	for name, role := range roles {
-		equal(t, name, role["PermissionsBoundary"], any(boundaryARN))
-	}
-	for name, role := range propertiesOf(evaluate(t, nil), "AWS::IAM::Role") {
-		if _, bound := role["PermissionsBoundary"]; bound {
-			t.Errorf("%s is bound by default", name)
-		}
-	}
-}
-
 // With a key everything that keeps data is encrypted with it, and everything that reads or writes that may use it.
 func TestCompany_Key_EncryptsAllThatKeepsData(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -243,24 +242,6 @@ func TestOutputs_OpenALane(t *testing.T) {
 			if strings.HasSuffix(name, "DeadLetters") || name == "RelayFailures" {
 				equal(t, name, template.Outputs[name+"Url"].Value, any("${"+name+"}"))
 			}
-		}
-	}
-}
-
-// `make` knows the targets that the build method calls.
-func TestBuild_HasATargetForEachFunction(t *testing.T) {
-	t.Parallel()
-	var text strings.Builder
-	for _, name := range []string{"Makefile", "build.mk"} {
-		content, err := os.ReadFile(filepath.Join("..", "..", "..", "..", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text.Write(content)
-	}
-	for name := range each(evaluate(t, withEverything)) {
-		if !strings.Contains(text.String(), "\nbuild-"+name+":") {
-			t.Errorf("there is no target build-%s", name)
 		}
 	}
 }

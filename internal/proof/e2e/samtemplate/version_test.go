@@ -113,16 +113,3 @@ func another(t *testing.T, name string, p *Parameter) string {
 	}
 	return value
 }
-
-func TestVersions_EveryParameterHasAnotherValue(t *testing.T) {
-	t.Parallel()
-	template := load(t)
-	for name, p := range template.Parameters {
-		evaluate(t, map[string]string{name: another(t, name, &p)})
-	}
-	for name := range otherValues {
-		if _, ok := template.Parameters[name]; !ok {
-			t.Errorf("there is no parameter %s", name)
-		}
-	}
-}
