@@ -126,32 +126,6 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func TestWork_Drain_FollowsWorkMadeMeanwhile(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		child := runlane.NewTask[payload]("child", nil)
-		var made *runlane.TriggerResult
-		parent := runlane.NewTask[payload]("parent", nil)
-		rt := open(t, nil,
-			parent.Handle(func(ctx context.Context, a *runlane.Attempt, _ payload) error {
-				if err := rest(ctx, time.Minute); err != nil {
-					return err
-				}
-				var err error
-				made, err = a.Trigger(ctx, child.With(payload{}), nil)
-				return err
-			}),
-			child.Handle(func(context.Context, *runlane.Attempt, payload) error { return nil }))
-		trigger(t, rt, parent.With(payload{}))
-		if err := rt.Work(t.Context(), &core.WorkOptions{Drain: true, NoTick: true}); err != nil {
-			t.Fatal(err)
-		}
-		if got := status(t, rt, made.Run.ID); got != runlane.StatusSucceeded {
-			t.Errorf("the run made by the last attempt is %s", got)
-		}
-	})
-}
-
 // A retry that is near is not left behind; one beyond the bound is, and the drain says so.
 func TestWork_Drain_WaitsForWhatIsNearAndReportsTheRest(t *testing.T) {
 	t.Parallel()
@@ -331,16 +305,6 @@ func TestWork_Lease_IsHowLongARunStaysWithAWorkerThatSaysNothing(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func TestWork_InvalidOptions(t *testing.T) {
-	t.Parallel()
-	rt := open(t, nil, handle("any", nil))
-	for _, options := range []*core.WorkOptions{{Concurrency: -1}, {Lease: -1}, {Lease: core.MinLease - 1}} {
-		if err := rt.Work(t.Context(), options); runlane.CodeOf(err) != runlane.ErrConfigurationInvalid {
-			t.Errorf("%+v: %v", options, err)
-		}
 	}
 }
 
