@@ -75,6 +75,11 @@ demo-order: ## 60 orders on a file, paid, approved or refused, sent or undone; i
 	@$(GO) -C examples/killed build -o '$(CURDIR)/bin/killed-order' .
 	@bin/killed-order -seed '$(SEED)' order
 
+.PHONY: demo-targets
+demo-targets: ## The 329 webhooks by a YAML file alone: examples/targets/runlane.yaml. Its worker is killed in the middle; a receipt is shown.
+	@$(MAKE) cli
+	@$(GO) run ./examples/targets bin/runlane examples/targets/runlane.yaml
+
 .PHONY: demo-nightly
 demo-nightly: ## A report of 1,000 called runs on a file, whose worker is killed 20 times. SEED repeats the moments.
 	@$(GO) -C examples/killed build -o '$(CURDIR)/bin/killed-nightly' .

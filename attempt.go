@@ -22,10 +22,12 @@ type AttemptHost struct {
 	Reports ReportHost
 	Trigger Triggerer
 	Steps   StepHost
-	Signal  Signaler
-	Waits   WaitHost
-	Calls   Caller
-	Nodes   NodeWaiter
+	// Receipts keeps the receipt of SetReceipt.
+	Receipts ReceiptHost
+	Signal   Signaler
+	Waits    WaitHost
+	Calls    Caller
+	Nodes    NodeWaiter
 }
 
 // ReportHost stores reports of an attempt. It is for runtimes and test helpers.

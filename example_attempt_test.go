@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"time"
 
@@ -53,6 +54,21 @@ func ExampleAttempt_SetOutput() {
 	_, err := run.DecodeOutput(&output)
 	fmt.Println(run.Status, output.Imported, err)
 	// Output: succeeded 2 <nil>
+}
+
+// A receipt is kept whether the attempt succeeds or not. Operators read it with "runlane runs receipts" or Runs.Receipts.
+func ExampleAttempt_SetReceipt() {
+	run := executeExample(func(_ context.Context, a *runlane.Attempt, _ []string) error {
+		began := time.Now()
+		response := &http.Response{StatusCode: http.StatusGone} // of a request
+		a.SetReceipt(runlane.Receipt{
+			Target: runlane.ReceiptHTTP, StartedAt: began, EndedAt: time.Now(),
+			Request: "POST https://example.com", Status: response.StatusCode,
+		})
+		return nil
+	})
+	fmt.Println(run.Status)
+	// Output: succeeded
 }
 
 // Notes are for people who look at a run that takes long.

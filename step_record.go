@@ -54,6 +54,8 @@ const (
 	StepKindCall StepKind = "call"
 	// StepKindCheckpoint: the progress of a loop. The only kind with replaceable records.
 	StepKindCheckpoint StepKind = "checkpoint"
+	// StepKindReceipt: the [Receipt] of an attempt. Runs.Receipts lists them, Runs.Steps does not.
+	StepKindReceipt StepKind = "receipt"
 )
 
 // TaskVersion records a version of the code that executes the run, see [TaskOptions]: one record for each version.

@@ -37,7 +37,8 @@ func watchEvents(transport *sqstransport.Transport, api sqstransport.API, urls [
 	if len(urls) != 2 {
 		return nil, invalid(EventQueuesVariable+" does not name two queues", hint)
 	}
-	events, err := sqstransport.New(api, map[runlane.QueueName]string{eventRetries: urls[0], eventDeadLetters: urls[1]}, nil)
+	queues := map[runlane.QueueName]string{eventRetries: urls[0], eventDeadLetters: urls[1]}
+	events, err := sqstransport.New(api, queues, nil)
 	if err != nil {
 		return nil, &runlane.Error{
 			Code: runlane.ErrConfigurationInvalid, Message: EventQueuesVariable + " cannot be used", Hint: hint, Cause: err,

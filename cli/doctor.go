@@ -29,9 +29,9 @@ func doctorCommand() *command {
 		name:  "doctor",
 		short: "Check whether everything works, and how to fix it",
 		long: "Checks configuration, schema, access, queues, work that no worker takes, dead letters, and the " +
-			"storage's invariants; of a table also the clock; of a file also format, every page, log, room on the " +
-			"disk and syncing. Writes that try access change nothing. The exit code is that of the first failed " +
-			"check.",
+			"storage's invariants; of a table also the clock and events that a bus refused; of a file also format, " +
+			"every page, log, room on the disk and syncing. Writes that try access change nothing. The exit code is " +
+			"that of the first failed check.",
 		examples: []string{"doctor", "doctor --all --json"},
 		act: func(flags *flag.FlagSet) action {
 			all := flags.Bool("all", false, "check the invariants of every run, not of a sample")

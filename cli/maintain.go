@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/internal/host"
 	"github.com/runlane/runlane-go/internal/shown"
+	"github.com/runlane/runlane-go/target"
 )
 
 func tickCommand() *command {
@@ -74,10 +76,11 @@ func workerCommand() *command {
 		name:  "worker",
 		local: true, makesFile: true,
 		short: "Execute runs until interrupted",
-		long: "This needs a program with handlers: embed these commands in yours with cli.Main. After an " +
+		long: "This needs a program with handlers: embed these commands in yours with cli.Main. Or give --file a file " +
+			"of HTTP requests and commands, which are tasks then, with their schedules: docs/targets.md. After an " +
 			"interrupt, attempts get the grace to finish; the rest are handed back at no cost to their runs, and " +
 			"reported. An interrupted drain exits with 130.",
-		examples: []string{"worker --concurrency 20", "worker --drain"},
+		examples: []string{"worker --concurrency 20", "worker --drain", "worker --file runlane.yaml"},
 		act: func(flags *flag.FlagSet) action {
 			var options core.WorkOptions
 			var queues words[runlane.QueueName]
@@ -95,12 +98,13 @@ func workerCommand() *command {
 				"lease",
 				"DURATION after which others take over a dead worker's runs; 1m unless given, at least 5s",
 			)
+			file := flags.String("file", "", "FILE of tasks that are HTTP requests and commands, like runlane.yaml")
 			flags.BoolVar(&options.NoTick, "no-tick", false, "leave maintenance to another process")
 			flags.Var(&queues, "queue", "QUEUES with commas between; those of the handlers unless given")
 			flags.StringVar(&options.WorkerID, "worker-id", "", "NAME of the worker in leases and logs")
 			return func(ctx context.Context, s *session, _ []string) error {
 				options.Queues = queues
-				return s.worker(ctx, &options)
+				return s.worker(ctx, &options, *file)
 			}
 		},
 	}
@@ -113,8 +117,25 @@ func (s *session) noteKeys(rt *core.Runtime) {
 	}
 }
 
-func (s *session) worker(ctx context.Context, options *core.WorkOptions) error {
-	rt, err := s.rt(host.With(ctx, host.Host{Metrics: ignored{}})) // with metrics, commits include their events
+// readTargets reads a file of tasks that need no program.
+func (s *session) readTargets(file string) (*target.Targets, error) {
+	text, err := os.ReadFile(s.path(file))
+	if err != nil {
+		return nil, usagef("name a file of tasks; docs/targets.md has one", "--file: %v", err)
+	}
+	return target.Read(text, &target.Options{Getenv: s.getenv})
+}
+
+func (s *session) worker(ctx context.Context, options *core.WorkOptions, file string) error {
+	around := host.Host{Metrics: ignored{}} // with metrics, commits include their events
+	if file != "" {
+		targets, err := s.readTargets(file)
+		if err != nil {
+			return err
+		}
+		around.Handlers, around.Schedules = targets.Handlers, targets.Schedules
+	}
+	rt, err := s.rt(host.With(ctx, around))
 	if err != nil {
 		return err
 	}
@@ -122,7 +143,8 @@ func (s *session) worker(ctx context.Context, options *core.WorkOptions) error {
 	if len(definitions) == 0 {
 		return &runlane.Error{
 			Code: runlane.ErrConfigurationInvalid, Message: "this program has no tasks to execute",
-			Hint: "embed the commands in the program that has them: func main() { os.Exit(cli.Main(ctx, open)) }",
+			Hint: "give --file a file of tasks, or embed the commands in the program that has them: " +
+				"func main() { os.Exit(cli.Main(ctx, open)) }",
 		}
 	}
 	seen := watchCommits(rt)

@@ -97,7 +97,7 @@ func functionsAddCommand() *command {
 
 func judgeFunction(f *samfile.Function) error {
 	switch {
-	case !functionName.MatchString(f.Name) || slices.Contains([]string{"bridge", "relay", "tick", "value"}, f.Name):
+	case !functionName.MatchString(f.Name) || slices.Contains([]string{"bridge", "relay", "tick", "server", "events", "value"}, f.Name):
 		return usagef(
 			"use up to 20 small letters, digits and '-', with a letter first; ",
 			"%s cannot name a further function", quoted(f.Name),

@@ -138,6 +138,10 @@ func (w *world) options() *core.Options {
 			if l.To == "unknown" {
 				return runlane.Permanent(errors.New("no such mailbox"))
 			}
+			a.SetReceipt(runlane.Receipt{
+				Target: runlane.ReceiptHTTP, StartedAt: w.now(), EndedAt: w.now(), Request: "POST https://mail.example", Status: 202,
+				Headers: map[string]string{"Content-Type": "text/plain"}, Body: "queued\nby \x1b[31mmx1", BodyBytes: 18,
+			})
 			return a.SetOutput(map[string]string{"sent": l.To})
 		}),
 		bulk.Handle(callMany),
@@ -145,6 +149,9 @@ func (w *world) options() *core.Options {
 			if _, err := runlane.Step(ctx, a, "find mailbox", func(context.Context) (string, error) { return "INBOX", nil }); err != nil {
 				return err
 			}
+			a.SetReceipt(runlane.Receipt{
+				Target: runlane.ReceiptCommand, StartedAt: w.now(), EndedAt: w.now(), Command: "sendmail", ExitCode: new(a.Number), Stderr: "full\n",
+			})
 			if err := a.Snapshot(ctx, fmt.Sprint("try/", a.Number), map[string]int{"attempt": a.Number}); err != nil {
 				return err
 			}

@@ -47,8 +47,11 @@ func (v *visitor) run() (*page, error) {
 	}
 	more := max(0, len(attempts)-attemptsShown)
 	attempts = attempts[more:]
-	steps, err := v.rt.Runs().Steps(ctx, id)
-	if err != nil && runlane.CodeOf(err) != runlane.ErrCapabilityUnsupported {
+	kept, err := v.rt.Runs().Kept(ctx, id)
+	if runlane.CodeOf(err) == runlane.ErrCapabilityUnsupported {
+		kept, err = &core.Kept{}, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	note, err := v.rt.Runs().Progress(ctx, id)
@@ -75,9 +78,10 @@ func (v *visitor) run() (*page, error) {
 		v.actions(run),
 		v.runFacts(run, note),
 		v.failure(run),
-		v.timeline(run, timelineOf(run, attempts, steps, tree)),
+		v.timeline(run, timelineOf(run, attempts, kept.Steps, tree)),
 		section("Attempts", v.attempts(run, attempts, more)),
-		v.steps(id, steps),
+		v.steps(id, kept.Steps),
+		v.receipts(id, kept.Receipts),
 		v.called(id, tree),
 		v.others(id, children),
 		v.body("Payload", "payload", run.Payload, run.PayloadError(), id),

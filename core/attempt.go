@@ -64,6 +64,7 @@ type execution struct {
 
 	outputMu sync.Mutex
 	output   json.RawMessage
+	receipt  json.RawMessage
 	closed   bool // the runtime no longer waits for the handler
 }
 
@@ -189,6 +190,7 @@ func (x *execution) once(ctx, limited, handling context.Context) (result *Delive
 	x.cut = x.short && limited.Err() != nil && ctx.Err() == nil
 	x.flushNotes(ctx, true)
 	x.flushCheckpoints(ctx, true)
+	x.keepReceipt(ctx)
 	if !returned {
 		result, err = x.abandon(ctx, handling)
 		return result, false, err
@@ -314,14 +316,15 @@ func (x *execution) newAttempt() *runlane.Attempt {
 	}
 	x.logger = *slog.New(&x.logs)
 	return runlane.NewAttempt(given, x.started.Counters.Attempts, runlane.AttemptHost{
-		Logger:  &x.logger,
-		Reports: x,
-		Trigger: x,
-		Steps:   x,
-		Signal:  x,
-		Waits:   x,
-		Calls:   x,
-		Nodes:   x,
+		Logger:   &x.logger,
+		Reports:  x,
+		Trigger:  x,
+		Steps:    x,
+		Receipts: x,
+		Signal:   x,
+		Waits:    x,
+		Calls:    x,
+		Nodes:    x,
 	})
 }
 

@@ -38,6 +38,11 @@ func withHostHandlers(ctx context.Context, own []runlane.Handler) []runlane.Hand
 	return slices.Concat(own, given)
 }
 
+func withHostSchedules(ctx context.Context, own []runlane.Schedule) []runlane.Schedule {
+	given, _ := host.Of(ctx).Schedules.([]runlane.Schedule)
+	return slices.Concat(own, given)
+}
+
 func (rt *Runtime) registerClientTask(i int, t ClientTask) error {
 	if t.Definition == nil {
 		return invalidOption("give it what runlane.NewTask defines", "Options.Tasks[%d] has no definition", i)

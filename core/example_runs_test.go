@@ -334,6 +334,33 @@ func remembered() (*core.Runtime, runlane.RunID) {
 	return rt, result.Run.ID
 }
 
+func ExampleRuns_Receipts() {
+	task := runlane.NewTask[string]("orders.notify", nil)
+	rt, err := core.Open(context.Background(), memlane.New(), &core.Options{Handlers: []runlane.Handler{
+		task.Handle(func(_ context.Context, a *runlane.Attempt, _ string) error {
+			a.SetReceipt(runlane.Receipt{Target: runlane.ReceiptHTTP, Request: "POST https://example.com", Status: 202})
+			return nil
+		}),
+	}})
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = rt.Close(context.Background()) }()
+	result, err := rt.RunNow(context.Background(), task.With("tea"), nil)
+	if err != nil {
+		panic(err)
+	}
+	receipts, err := rt.Runs().Receipts(context.Background(), result.Run.ID)
+	for _, receipt := range receipts {
+		fmt.Println(receipt.Attempt, receipt.Request, receipt.Status, err)
+	}
+	kept, err := rt.Runs().Kept(context.Background(), result.Run.ID) // with the steps
+	fmt.Println(len(kept.Receipts), len(kept.Steps), err)
+	// Output:
+	// 1 POST https://example.com 202 <nil>
+	// 1 0 <nil>
+}
+
 func ExampleRuns_Steps() {
 	rt, id := remembered()
 	defer func() { _ = rt.Close(context.Background()) }()

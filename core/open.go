@@ -81,6 +81,7 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 	given := *options
 	given.Tasks = withHostTasks(ctx, options.Tasks)
 	given.Handlers = withHostHandlers(ctx, options.Handlers)
+	given.Schedules = withHostSchedules(ctx, options.Schedules)
 	options = &given
 	rt := newRuntime(l, options)
 	rt.metrics = gauges{withHostMetrics(ctx, options.Metrics)}

@@ -63,8 +63,10 @@ func (x *execution) checkName(name string) error {
 	if err := runlane.ValidateStepName(name); err != nil {
 		return err
 	}
-	if strings.HasPrefix(name, versionPrefix) {
-		return stepFault(x, name, "choose another name: records of this form keep a task's version", "begins with %q", versionPrefix)
+	for prefix, what := range map[string]string{versionPrefix: "a task's version", receiptPrefix: "receipts"} {
+		if strings.HasPrefix(name, prefix) {
+			return stepFault(x, name, "choose another name: records of this form keep "+what, "begins with %q", prefix)
+		}
 	}
 	return nil
 }
@@ -155,6 +157,9 @@ func (x *execution) load(ctx context.Context) error {
 			return err
 		}
 		for i := range records {
+			if isReceipt(records[i]) {
+				continue
+			}
 			known[records[i].Name] = &records[i]
 			size += len(records[i].Result)
 		}
@@ -296,6 +301,12 @@ func stepFault(x *execution, name, hint, format string, args ...any) error {
 // Steps returns the records of a run in order: steps, checkpoints and snapshots. A missing run is
 // runlane.ErrRunNotFound; a storage that keeps no records is runlane.ErrCapabilityUnsupported.
 func (r *Runs) Steps(ctx context.Context, id runlane.RunID) ([]runlane.StepRecord, error) {
+	records, err := r.allRecords(ctx, id)
+	return slices.DeleteFunc(records, isReceipt), err
+}
+
+// allRecords returns the records of all kinds in order.
+func (r *Runs) allRecords(ctx context.Context, id runlane.RunID) ([]runlane.StepRecord, error) {
 	if err := r.rt.gate.enterLate(); err != nil {
 		return nil, err
 	}

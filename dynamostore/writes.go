@@ -25,8 +25,9 @@ const MaxWrites = 80
 // *types.TransactionCanceledException, with one reason for each of the writes, in their order. More than [MaxWrites], or
 // one to the store's table, is runlane.ErrValidationFailed. The caller's credentials need the rights for the writes.
 //
-// A trigger with an idempotency key that returns an existing run makes no writes: they were made when the run was
-// created, if every trigger with the key has them.
+// A trigger that returns an existing run makes no writes, and its TriggerResult.Outcome says so. The run of an
+// idempotency key has those of its own creation, if every trigger with the key has them; the run of a singleton key, with
+// ReturnActive, may have others.
 type Writes []types.TransactWriteItem
 
 // Kind implements runlane.Writes.

@@ -25,8 +25,8 @@ var detailTypes = map[runlane.Status]string{
 }
 
 // late is how much later than its end a finished run is written for another reason: pruning removes its output first.
-// core.MinKeep is the least time before that.
-const late = time.Hour
+// core.MinKeep, an hour, is the least time before that.
+const late = 50 * time.Minute
 
 // event is what becomes of a stream record.
 type event struct {

@@ -210,10 +210,10 @@ func TestEvent_OnlyOfWhatJustChanged(t *testing.T) {
 		record(2, 0, "pk", `{"S":"test:run:r2"}`),
 		record(3, 0, "sk", `{"S":"output"}`),
 		record(4, 0, "st", `{"S":"running"}`),
-		record(5, 61*time.Minute, "ou", "", "oz", ""), // pruning began
+		record(5, 51*time.Minute, "ou", "", "oz", ""), // pruning began
 		record(6, 0, append([]string{"dp", `{"S":"prod:e:1"}`, "da", `{"S":"1:default"}`}, called...)...),
 		record(6, 0, called...), // its caller was told
-		record(7, 59*time.Minute),
+		record(7, 49*time.Minute),
 	))
 	equal(t, "failed", failed, []string{})
 	equal(t, "sent", w.ids(), []string{"r6", "r7"})

@@ -8,10 +8,12 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/awslane"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/internal/host"
@@ -21,13 +23,18 @@ import (
 // MetricsVariable turns the functions' metrics off with "off".
 const MetricsVariable = "RUNLANE_METRICS"
 
-// Metrics are log lines in CloudWatch's embedded metric format, at most one an invocation, in this namespace and with
-// this dimension. This needs no request.
+// Metrics are log lines in CloudWatch's embedded metric format, in this namespace: at most one an invocation, with the
+// dimension DimensionFunction, and one for each task with failed runs, with the three others. This needs no request.
 const (
 	MetricsNamespace = "Runlane"
 	// DimensionFunction is the name of the Lambda function, so deployments never share a metric. Outside Lambda it is
 	// the role: bridge, relay or tick.
 	DimensionFunction = "FunctionName"
+	// DimensionTable, DimensionEnvironment and DimensionTask are those of MetricTaskRunsFailed, so that all functions of
+	// an environment share it.
+	DimensionTable       = "TableName"
+	DimensionEnvironment = "Environment"
+	DimensionTask        = "TaskId"
 )
 
 // Variables that Lambda sets.
@@ -51,9 +58,16 @@ const (
 	MetricRunsCreated   = "RunsCreated"
 	MetricRunsSucceeded = "RunsSucceeded"
 	MetricRunsFailed    = "RunsFailed"
+	// MetricTaskRunsFailed counts failed runs by task. A process names at most 100 tasks; the others count as OtherTasks.
+	MetricTaskRunsFailed = "TaskRunsFailed"
 	// MetricDeadLettersSeen is how many dead letters a tick found, at most one page.
 	MetricDeadLettersSeen = "DeadLettersSeen"
 )
+
+// OtherTasks stands for the tasks beyond the first 100 with failed runs.
+const OtherTasks = "(others)"
+
+const namedTasks = 100
 
 const unitCount, unitSeconds = "Count", "Seconds"
 
@@ -79,11 +93,19 @@ type conflictCounter interface {
 type meter struct {
 	function string // name
 	level    string // level of its lines
+	table    string
 	out      io.Writer
 
 	mu        sync.Mutex
 	values    map[string]float64
 	conflicts int64 // at the last flush
+	failed    map[failedTask]float64
+	named     map[failedTask]bool // since the process began
+}
+
+type failedTask struct {
+	environment runlane.Environment
+	task        string
 }
 
 var _ core.Metrics = (*meter)(nil)
@@ -99,8 +121,11 @@ func newMeter(function string) *meter {
 	return &meter{
 		function: function,
 		level:    keptLevel(os.Getenv(logLevelVariable)),
+		table:    os.Getenv(awslane.TableVariable),
 		out:      os.Stdout,
 		values:   map[string]float64{},
+		failed:   map[failedTask]float64{},
+		named:    map[failedTask]bool{},
 	}
 }
 
@@ -126,7 +151,25 @@ func (m *meter) attach(ctx context.Context) context.Context {
 }
 
 // Count implements core.Metrics.
-func (m *meter) Count(name core.Metric, n int64, _ core.Labels) { m.add(counted[name], float64(n)) }
+func (m *meter) Count(name core.Metric, n int64, labels core.Labels) {
+	m.add(counted[name], float64(n))
+	if name == core.MetricRunsFailed && m.table != "" {
+		m.addFailed(labels, float64(n))
+	}
+}
+
+func (m *meter) addFailed(labels core.Labels, n float64) {
+	quoted := strconv.QuoteToASCII(string(labels.TaskID)) // CloudWatch takes ASCII
+	of := failedTask{labels.Environment, quoted[1 : len(quoted)-1]}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.named[of] && len(m.named) >= namedTasks {
+		of.task = OtherTasks
+	} else {
+		m.named[of] = true
+	}
+	m.failed[of] += n
+}
 
 // Observe implements core.Metrics.
 func (m *meter) Observe(core.Metric, time.Duration, core.Labels) {}
@@ -191,17 +234,25 @@ func (m *meter) flush(rt *core.Runtime) {
 			}
 		}
 	}
-	if len(m.values) == 0 {
-		return
+	at := time.Now()
+	if len(m.values) > 0 {
+		m.write(embedded(m.values, map[string]string{DimensionFunction: m.function}, m.level, at))
+		clear(m.values)
 	}
-	line := embedded(m.values, m.function, m.level, time.Now())
-	clear(m.values)
-	_, _ = m.out.Write(line) // one write, so that the logger's lines stay whole
+	for of, n := range m.failed {
+		m.write(embedded(map[string]float64{MetricTaskRunsFailed: n}, map[string]string{
+			DimensionTable: m.table, DimensionEnvironment: of.environment.Name(), DimensionTask: of.task,
+		}, m.level, at))
+	}
+	clear(m.failed)
 }
+
+// write makes one write of a line, so that the logger's lines stay whole.
+func (m *meter) write(line []byte) { _, _ = m.out.Write(line) }
 
 // embedded returns a line in the embedded metric format. Lambda filters a line by its level only if it has a timestamp
 // too.
-func embedded(values map[string]float64, function, level string, at time.Time) []byte {
+func embedded(values map[string]float64, dimensions map[string]string, level string, at time.Time) []byte {
 	type metric struct {
 		Name string `json:"Name"`
 		Unit string `json:"Unit"`
@@ -215,9 +266,11 @@ func embedded(values map[string]float64, function, level string, at time.Time) [
 		Timestamp         int64       `json:"Timestamp"`
 		CloudWatchMetrics []directive `json:"CloudWatchMetrics"`
 	}
-	d := directive{Namespace: MetricsNamespace, Dimensions: [][]string{{DimensionFunction}}}
-	fields := map[string]any{
-		DimensionFunction: function, "level": level, "timestamp": at.UTC().Format("2006-01-02T15:04:05.000Z"),
+	names := slices.Sorted(maps.Keys(dimensions))
+	d := directive{Namespace: MetricsNamespace, Dimensions: [][]string{names}}
+	fields := map[string]any{"level": level, "timestamp": at.UTC().Format("2006-01-02T15:04:05.000Z")}
+	for _, name := range names {
+		fields[name] = dimensions[name]
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		unit := unitCount

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/awslane"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/lane"
@@ -157,6 +160,45 @@ func TestMeter_NothingDue_IsZeroAndNotMissing(t *testing.T) {
 	values, _ := readEmbedded(t, out.String())
 	if diff := cmp.Diff(map[string]float64{MetricOldestDueSeconds: 0}, values); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Every function of an environment sends the same metric of a task, and a process names a bounded number of tasks.
+func TestMeter_FailedRuns_AreALineOfEachTask(t *testing.T) {
+	t.Setenv(awslane.TableVariable, "runs")
+	m := newMeter(RoleBridge)
+	var out bytes.Buffer
+	m.out = &out
+	for i := range 2 * namedTasks {
+		for range 2 {
+			m.Count(core.MetricRunsFailed, 1, core.Labels{Environment: "prod", TaskID: runlane.TaskID(fmt.Sprint("tâche", i))})
+		}
+	}
+	m.Count(core.MetricRunsSucceeded, 1, core.Labels{TaskID: "fine"})
+	m.flush(nil)
+	tasks := map[string]float64{}
+	for line := range strings.Lines(out.String()) {
+		var l embeddedLine
+		var fields map[string]any
+		if err := errors.Join(json.Unmarshal([]byte(line), &l), json.Unmarshal([]byte(line), &fields)); err != nil {
+			t.Fatal(err)
+		}
+		d := l.AWS.CloudWatchMetrics[0]
+		if d.Metrics[0].Name != MetricTaskRunsFailed {
+			continue
+		}
+		if diff := cmp.Diff([][]string{{"Environment", "TableName", "TaskId"}}, d.Dimensions); diff != "" || fields["Environment"] != "prod" || fields["TableName"] != "runs" {
+			t.Errorf("%s: %s", diff, line)
+		}
+		tasks[fields["TaskId"].(string)] += fields[MetricTaskRunsFailed].(float64)
+	}
+	if len(tasks) != namedTasks+1 || tasks[`t\u00e2che0`] != 2 || tasks[OtherTasks] != 2*namedTasks {
+		t.Errorf("%d tasks, %v", len(tasks), tasks)
+	}
+	out.Reset()
+	m.flush(nil)
+	if out.Len() > 0 {
+		t.Errorf("counted twice: %s", out.String())
 	}
 }
 

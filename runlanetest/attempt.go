@@ -34,9 +34,10 @@ type Attempt struct {
 	steps stepHost
 	mail  mailHost
 
-	mu     sync.Mutex
-	output json.RawMessage
-	notes  []string
+	mu      sync.Mutex
+	output  json.RawMessage
+	receipt json.RawMessage
+	notes   []string
 }
 
 // AttemptOptions of [NewAttempt]. nil means the first attempt of a run without a task.
@@ -101,14 +102,15 @@ func NewAttempt(t testing.TB, options *AttemptOptions) *Attempt {
 	}
 	logger := newLogger(io.MultiWriter(&a.logs, newTestLog(t)), nil)
 	a.Attempt = runlane.NewAttempt(run, number, runlane.AttemptHost{
-		Logger:  logger,
-		Reports: &reports{a},
-		Trigger: &lineage{a},
-		Steps:   &a.steps,
-		Signal:  a.Recorder,
-		Waits:   &waitHost{a},
-		Calls:   &callHost{a},
-		Nodes:   &nodeHost{a},
+		Logger:   logger,
+		Reports:  &reports{a},
+		Trigger:  &lineage{a},
+		Steps:    &a.steps,
+		Receipts: &reports{a},
+		Signal:   a.Recorder,
+		Waits:    &waitHost{a},
+		Calls:    &callHost{a},
+		Nodes:    &nodeHost{a},
 	})
 	a.mail = mailHost{children: options.Children, nodes: options.Nodes}
 	for _, value := range options.Signals {
@@ -185,6 +187,27 @@ func (a *reports) ReportOutput(b json.RawMessage) error {
 	defer a.mu.Unlock()
 	a.output = b
 	return nil
+}
+
+// ReportReceipt implements runlane.ReceiptHost.
+func (a *reports) ReportReceipt(receipt json.RawMessage) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.receipt = receipt
+}
+
+// Receipt returns the handler's receipt as it would be stored, or nil without one.
+func (a *Attempt) Receipt() *runlane.Receipt {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.receipt == nil {
+		return nil
+	}
+	r := &runlane.Receipt{}
+	if err := json.Unmarshal(a.receipt, r); err != nil {
+		a.t.Errorf("runlanetest: the receipt does not decode: %v", err)
+	}
+	return r
 }
 
 // ReportProgress implements runlane.ReportHost, with the limits of a runtime.

@@ -208,6 +208,15 @@ func ExampleAttempt_Execute() {
 	// Output: the mail server is down {"id":"u_1"} u_1
 }
 
+func ExampleAttempt_Receipt() {
+	example(func(t testing.TB) {
+		a := runlanetest.NewAttempt(t, nil)
+		a.SetReceipt(runlane.Receipt{Target: runlane.ReceiptHTTP, Status: 202})
+		fmt.Println(a.Receipt().Status)
+	})
+	// Output: 202
+}
+
 // SignUp is code that triggers: it depends on runlane.Triggerer, which a runtime is, and a Recorder.
 func SignUp(ctx context.Context, lane runlane.Triggerer, ids ...string) error {
 	for _, id := range ids {

@@ -139,10 +139,11 @@ gate "sam validate" sam validate --template "$template"
 gate "sam validate --lint" sam validate --lint --template "$template"
 gate "cfn-lint and policies, as it is" translated defaults
 gate "cfn-lint and policies, everything" translated everything FifoQueue=orders MaximumReadUnits=100 AlarmTopic=arn:aws:sns:us-east-1:123456789012:alarms \
-  BridgeTimeout=900 Deployment=Linear10PercentEvery1Minute ServerScopes=read,operate
+  BridgeTimeout=900 Deployment=Linear10PercentEvery1Minute ServerScopes=read,operate EventBus=arn:aws:events:us-east-1:123456789012:event-bus/ends
 gate "cfn-lint and policies, a company's rules" translated company KmsKey=arn:aws:kms:us-east-1:123456789012:key/1 Subnets=subnet-1a,subnet-2b \
   SecurityGroups=sg-1a PermissionsBoundary=arn:aws:iam::123456789012:policy/bound Layers=arn:aws:lambda:us-east-1:123456789012:layer:l:1 \
-  BridgeSecrets=arn:aws:secretsmanager:us-east-1:123456789012:secret:shop TickSecrets=arn:aws:ssm:us-east-1:123456789012:parameter/shop ServerScopes=read
+  BridgeSecrets=arn:aws:secretsmanager:us-east-1:123456789012:secret:shop TickSecrets=arn:aws:ssm:us-east-1:123456789012:parameter/shop ServerScopes=read \
+  EventBus=arn:aws:events:us-east-1:123456789012:event-bus/ends
 gate "cfn-lint and policies, bare" translated bare Alarms=false Dashboard=false Metrics=false Deployment=AllAtOnce
 advice "checkov, as it is" checkov defaults.json --framework cloudformation
 advice "checkov, everything" checkov everything.json --framework cloudformation

@@ -87,16 +87,13 @@ func Signature(secrets []string, id, timestamp, body string) (string, error) {
 	return signature(keys, id, timestamp, []byte(body)), err
 }
 
-// IsPublic is isPublic.
-var IsPublic = isPublic
-
 // JudgeWebhook is what a webhook makes of an address and of an answer.
 func JudgeWebhook(h Webhook, address string, answer *http.Response) (reach, outcome error) {
 	made, err := h.checked()
 	if err != nil {
 		return err, err
 	}
-	return made.control(context.Background(), "tcp", address, nil), made.judge(answer)
+	return made.reach().Control(context.Background(), "tcp", address, nil), made.judge(answer)
 }
 
 // EndOf is what webhooks take an event for.

@@ -19,7 +19,8 @@ func TestPayloads_NeedTheirScope(t *testing.T) {
 		w.trigger(t, welcome, "one", true)
 		w.trigger(t, asking, "order", true)
 		for _, path := range []string{
-			"/v1/runs/one", "/v1/runs/one/events", "/events?run=one", "/v1/runs", "/v1/runs/one?wait=1s", "/v1/runs/one/tree", "/v1/runs/order/steps",
+			"/v1/runs/one", "/v1/runs/one/events", "/events?run=one", "/v1/runs", "/v1/runs/one?wait=1s", "/v1/runs/one/tree", "/v1/runs/one/receipts",
+			"/v1/runs/order/steps",
 		} {
 			got := w.ask(t, "GET", path, "", blind...)
 			got.want(t, 200)
@@ -27,16 +28,20 @@ func TestPayloads_NeedTheirScope(t *testing.T) {
 				t.Errorf("%s shows a payload or a result: %s", path, got.text)
 			}
 		}
-		w.ask(t, "GET", "/v1/runs/one/payload", "", blind...).want(t, 403)
-		w.ask(t, "GET", "/v1/runs/one/output", "", blind...).want(t, 403)
+		for _, what := range []string{"payload", "output"} {
+			refused := w.ask(t, "GET", "/v1/runs/one/"+what, "", blind...)
+			if refused.want(t, 403); !hidden {
+				refused.want(t, 403, "no scope payloads")
+			}
+		}
 		if hidden {
 			continue
 		}
-		w.ask(t, "GET", "/v1/runs/one/output", "", blind...).want(t, 403, "no scope payloads")
 		w.ask(t, "GET", "/v1/runs/one", "").want(t, 200, written)
 		w.ask(t, "GET", "/v1/runs/one/payload", "", "Scopes: read", "Scopes: payloads").want(t, 200, written)
 		w.ask(t, "GET", "/v1/runs/one/payload", "", "Scopes: payloads").want(t, 403, "no scope read")
 		w.ask(t, "GET", "/v1/runs/order/steps", "").want(t, 200, `"name":"looked up"`, `"result"`)
+		w.ask(t, "GET", "/v1/runs/one/receipts", "").want(t, 200, `"body"`)
 	}
 }
 

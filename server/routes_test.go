@@ -81,6 +81,11 @@ var cases = map[string]routeCase{
 		wrong:   one{"/v1/runs/ended/steps?snapshots=maybe", "", 400, nil},
 		missing: one{"/v1/runs/none/steps", "", 404, nil},
 	},
+	"listReceipts": {
+		sound:   one{"/v1/runs/ended/receipts", "", 200, []string{`{"v":1,"kind":"receipt","attempt":1,"target":"http",`, `"request":"POST https://example.com","status":202`}},
+		wrong:   one{"/v1/runs/ended/receipts?limit=1", "", 400, nil},
+		missing: one{"/v1/runs/none/receipts", "", 404, nil},
+	},
 	"signalRun": {
 		sound:   one{"/v1/runs/asks/signals", `{"name":"approved","body":{"by":"ada"}}`, 200, []string{`{"v":1,"kind":"change","runId":"asks","status":"queued"}`}},
 		wrong:   one{"/v1/runs/ended/signals", `{"name":"approved"}`, 409, []string{`"code":"run_ended"`}},

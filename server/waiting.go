@@ -30,6 +30,19 @@ func listSteps(ctx context.Context, c *call, in *stepsInput) (*reply, error) {
 	}), nil
 }
 
+func listReceipts(ctx context.Context, c *call, in *oneRun) (*reply, error) {
+	receipts, err := c.rt.Runs().Receipts(ctx, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	return pageOf("receipt", receipts, "", func(r *runlane.Receipt) any {
+		if c.hides(&c.by) {
+			r.Headers, r.Body, r.Stdout, r.Stderr = nil, "", "", ""
+		}
+		return r
+	}), nil
+}
+
 type signalBody struct {
 	Name string          `json:"name" required:"true" doc:"the name that the run waits for"`
 	ID   string          `json:"id" doc:"a second request with it and the same body changes nothing"`
@@ -142,6 +155,17 @@ func waitOperations() []operation {
 				"that come find them again.",
 			answers: many[runlane.StepRecord]("step"),
 		}, listSteps),
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/runs/{run}/receipts",
+			scope:   ScopeRead,
+			name:    "listReceipts",
+			group:   "Runs",
+			summary: "List how the requests and commands of a run ended",
+			text: "One for each attempt that kept one: status and some headers of a response, or exit code and ends of the " +
+				"output of a command.",
+			answers: many[runlane.Receipt]("receipt"),
+		}, listReceipts),
 		serve(operation{
 			method:  "POST",
 			path:    "/v1/runs/{run}/signals",

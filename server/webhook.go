@@ -14,6 +14,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/outbound"
 )
 
 // Webhook is a URL that is notified when runs end. Requests are signed by the Standard Webhooks scheme
@@ -176,7 +177,7 @@ func (h Webhook) checked() (*hook, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	made.client = made.newClient()
+	made.client = outbound.NewClient(made.reach())
 	return made, nil
 }
 

@@ -10,16 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/outbound"
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
@@ -40,8 +38,6 @@ const (
 	secretPrefix = "whsec_"
 	// maxWebhookAnswer is how much of an answer is read, to reuse its connection.
 	maxWebhookAnswer = 16 << 10
-	// maxRetryAfter keeps a receiver from delaying its webhooks forever.
-	maxRetryAfter = 6 * time.Hour
 )
 
 func parsedSecrets(secrets []string) (keys [][]byte, err error) {
@@ -84,63 +80,14 @@ func (h *Webhook) parsedURL() (*url.URL, error) {
 	return to, nil
 }
 
-// newClient returns a client for allowed addresses only. It follows no redirects and uses no proxy, which would connect
-// elsewhere.
-func (h *hook) newClient() *http.Client {
-	dialer := &net.Dialer{Timeout: h.Timeout, ControlContext: h.control}
-	return &http.Client{
-		Timeout:       h.Timeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
-			DialContext:            dialer.DialContext,
-			DisableCompression:     true,
-			ForceAttemptHTTP2:      true,
-			IdleConnTimeout:        idleTime,
-			MaxConnsPerHost:        webhookConcurrency,
-			MaxResponseHeaderBytes: maxHeader,
-		},
+// reach describes the addresses that the webhook may reach.
+func (h *hook) reach() outbound.Options {
+	return outbound.Options{
+		Timeout:     h.Timeout,
+		Private:     h.Private,
+		TLS:         h.to.Scheme == "https",
+		Connections: webhookConcurrency,
 	}
-}
-
-var errAddress = errors.New("the address is not one that webhooks may reach")
-
-// control checks the resolved address before each connection.
-func (h *hook) control(_ context.Context, _, address string, _ syscall.RawConn) error {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return errAddress
-	}
-	if public := isPublic(at.Addr()); public && h.to.Scheme == "https" || !public && h.Private {
-		return nil
-	}
-	return errAddress
-}
-
-// unpublic are networks among the unicast addresses that are not public, or that translate to others.
-var unpublic = func() (found []netip.Prefix) {
-	for _, text := range []string{
-		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
-		"192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
-		"224.0.0.0/3", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
-	} {
-		found = append(found, netip.MustParsePrefix(text))
-	}
-	return found
-}()
-
-var global = netip.MustParsePrefix("2000::/3")
-
-func isPublic(at netip.Addr) bool {
-	at = at.Unmap().WithZone("")
-	if at.Is6() && !global.Contains(at) {
-		return false
-	}
-	for _, network := range unpublic {
-		if network.Contains(at) {
-			return false
-		}
-	}
-	return true
 }
 
 func (w *Webhooks) deliver(ctx context.Context, a *runlane.Attempt, d delivery) error {
@@ -195,7 +142,7 @@ func (h *hook) unanswered(err error) error {
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	if errors.Is(err, errAddress) {
+	if errors.Is(err, outbound.ErrAddress) {
 		failure := notDelivered("webhook "+quoted(h.Name)+" leads to an address that is refused", nil)
 		failure.Hint = "use https and a public address, or allow private ones"
 		return failure
@@ -220,22 +167,10 @@ func (h *hook) judge(response *http.Response) error {
 		failure.Hint = "leave the webhook out: its receiver wants no such request again"
 		return runlane.Permanent(failure)
 	}
-	if delay := retryAfter(response.Header.Get("Retry-After"), time.Now()); delay > 0 {
+	if delay := outbound.RetryAfter(response.Header.Get("Retry-After"), time.Now()); delay > 0 {
 		return runlane.RetryAfter(delay, failure)
 	}
 	return failure
-}
-
-// retryAfter reads both forms of RFC 9110, seconds and a date. 0 means no delay.
-func retryAfter(text string, now time.Time) time.Duration {
-	if seconds, err := strconv.ParseUint(text, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		return time.Duration(min(seconds, uint64(maxRetryAfter/time.Second))) * time.Second
-	}
-	at, err := http.ParseTime(text)
-	if err != nil {
-		return 0
-	}
-	return max(0, min(at.Sub(now), maxRetryAfter))
 }
 
 func notDelivered(message string, cause error) *runlane.Error {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/outbound"
 	"github.com/runlane/runlane-go/server"
 )
 
@@ -223,23 +224,6 @@ func TestDeliver_PrivateAddresses_AreRefusedBeforeTheyAreReached(t *testing.T) {
 	}
 }
 
-func TestIsPublic(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]bool{
-		"1.1.1.1": true, "203.0.112.1": true, "2606:4700:4700::1111": true, "::ffff:1.1.1.1": true,
-		"0.0.0.0": false, "10.1.2.3": false, "100.64.0.1": false, "127.0.0.1": false, "127.9.9.9": false,
-		"169.254.169.254": false, "172.16.0.1": false, "172.31.255.255": false, "192.168.1.1": false, "198.18.0.1": false,
-		"224.0.0.1": false, "240.0.0.1": false, "255.255.255.255": false, "192.0.0.8": false,
-		"::": false, "::1": false, "::ffff:10.0.0.1": false, "::127.0.0.1": false, "fe80::1": false, "fe80::1%eth0": false,
-		"fc00::1": false, "fd00:ec2::254": false, "ff02::1": false, "64:ff9b::a00:1": false, "2002:a00:1::": false,
-		"2001:0:a00:1::": false, "2001:db8::1": false, "2001:4860:4860::8888": true,
-	} {
-		if got := server.IsPublic(netip.MustParseAddr(text)); got != want {
-			t.Errorf("%s: %t", text, got)
-		}
-	}
-}
-
 // Whatever stands in options, and whatever receivers answer: no secret is repeated, and no private address is reached.
 func FuzzWebhook(f *testing.F) {
 	f.Add("https://example.com/hook?key=hidden", secret, "127.0.0.1:443", "120", 503)
@@ -249,7 +233,7 @@ func FuzzWebhook(f *testing.F) {
 	f.Fuzz(func(t *testing.T, to, key, address, after string, status int) {
 		answer := &http.Response{StatusCode: status, Header: http.Header{"Retry-After": {after}}}
 		reach, outcome := server.JudgeWebhook(server.Webhook{URL: to, Secrets: []string{key}}, address, answer)
-		if at, err := netip.ParseAddrPort(address); reach == nil && (err != nil || !server.IsPublic(at.Addr())) {
+		if at, err := netip.ParseAddrPort(address); reach == nil && (err != nil || !outbound.IsPublic(at.Addr())) {
 			t.Errorf("%q is reached", address)
 		}
 		if (outcome == nil) != (status >= 200 && status <= 299) && runlane.CodeOf(outcome) != runlane.ErrConfigurationInvalid {

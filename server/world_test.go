@@ -85,6 +85,7 @@ func newWorld(t testing.TB, options *server.Options) *world {
 				if err := a.Progress(context.Background(), "half way"); err != nil {
 					return err
 				}
+				a.SetReceipt(runlane.Receipt{Target: runlane.ReceiptHTTP, Request: "POST https://example.com", Status: 202, Body: string(payload)})
 				return a.SetOutput(payload)
 			}),
 			broken.Handle(func(context.Context, *runlane.Attempt, json.RawMessage) error {

@@ -12,6 +12,8 @@ type Host struct {
 	Tasks any
 	// Handlers is a []runlane.Handler, added to the runtime's own.
 	Handlers any
+	// Schedules is a []runlane.Schedule, added to the runtime's own.
+	Schedules any
 	// Failed receives the text of each failed attempt, before its outcome is written. It shows them itself: without a
 	// logger of its own the runtime does not log these outcomes.
 	Failed func(runID, text string)

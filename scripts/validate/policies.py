@@ -41,6 +41,8 @@ class Template:
         if name in self.content.get("Parameters", {}):
             if name == "ExistingTable":
                 return ARNS["AWS::DynamoDB::Table"] + "/stream/2026"
+            if name == "EventBus":
+                return f"arn:aws:events:{PLACE}:event-bus/some"
             return SECRETS if name.endswith("Secrets") else f"arn:aws:kms:{PLACE}:key/some"
         arn = ARNS.get(self.content["Resources"][name]["Type"], "some")
         return arn + "/stream/2026" if attribute == "StreamArn" else arn

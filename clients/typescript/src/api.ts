@@ -805,6 +805,15 @@ export interface QueuePage {
   v: 1;
 }
 
+export interface ReceiptPage {
+  items: Receipt[];
+  kind: "page";
+  /** for after; absent on the last page */
+  next?: string;
+  /** version of the contract */
+  v: 1;
+}
+
 export interface RunSummaryPage {
   items: RunSummary[];
   kind: "page";
@@ -900,6 +909,28 @@ export interface QueueStats {
   /** version of the contract */
   v: 1;
   waiting: number;
+}
+
+export interface Receipt {
+  attempt: number;
+  body?: string;
+  bodyBytes?: number;
+  command?: string;
+  cut?: boolean;
+  endedAt: string;
+  exitCode?: number;
+  fault?: string;
+  headers?: Record<string, string>;
+  kind: "receipt";
+  request?: string;
+  signal?: string;
+  startedAt: string;
+  status?: number;
+  stderr?: string;
+  stdout?: string;
+  target: string;
+  /** version of the contract */
+  v: 1;
 }
 
 export interface Run {

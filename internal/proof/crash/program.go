@@ -94,6 +94,7 @@ func (p *Process) Execute(ctx context.Context, a *runlane.Attempt, what Act) err
 				return err
 			}
 		}
+		a.SetReceipt(runlane.Receipt{Target: runlane.ReceiptCommand})
 		return a.SetOutput(noise(3000))
 	case doIgnore:
 		if p.Dies() {

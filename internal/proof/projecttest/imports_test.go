@@ -90,15 +90,16 @@ var importRules = []importRule{
 	{"functionurl/...", []string{module + "/functionurl$", module + "/examples/webhooks"}},
 	{"cli", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/causes$", module + "/internal/doctor$", module + "/internal/shown$",
-		module + "/internal/taskbook$", module + "/server$", module + "/server/schema$", module + "/console$", module + "/cli/internal/samfile$", hostOf,
+		module + "/internal/taskbook$", module + "/server$", module + "/server/schema$", module + "/console$", module + "/cli/internal/samfile$", module + "/target$", hostOf,
 		"github.com/aymanbagabas/go-udiff",
 	}},
+	{"target", []string{"$gostd", runlanePkg, module + "/internal/outbound$", "go.yaml.in/yaml/v3$"}},
 	{"internal/doctor/...", []string{
 		"$gostd", runlanePkg, corePkg, lanePkg, module + "/internal/causes$", module + "/internal/shown$",
 	}},
 	{"server/schema", []string{"$gostd", "github.com/santhosh-tekuri/jsonschema"}},
 	{"server/...", []string{
-		"$gostd", runlanePkg, corePkg, lanePkg, blindOf, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$", compress,
+		"$gostd", runlanePkg, corePkg, lanePkg, blindOf, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$", module + "/internal/outbound$", compress,
 	}},
 	{"console", []string{
 		"$gostd", runlanePkg, corePkg, lanePkg, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$",

@@ -964,6 +964,18 @@ class QueuePage(_QueuePageNeeded, total=False):
     """for after; absent on the last page"""
 
 
+class _ReceiptPageNeeded(TypedDict):
+    items: list[Receipt]
+    kind: Literal["page"]
+    v: Literal[1]
+    """version of the contract"""
+
+
+class ReceiptPage(_ReceiptPageNeeded, total=False):
+    next: str
+    """for after; absent on the last page"""
+
+
 class _RunSummaryPageNeeded(TypedDict):
     items: list[RunSummary]
     kind: Literal["page"]
@@ -1080,6 +1092,31 @@ class QueueStats(_QueueStatsNeeded, total=False):
     ordered: bool
     reserved: int
     stored: bool
+
+
+class _ReceiptNeeded(TypedDict):
+    attempt: int
+    endedAt: str
+    kind: Literal["receipt"]
+    startedAt: str
+    target: str
+    v: Literal[1]
+    """version of the contract"""
+
+
+class Receipt(_ReceiptNeeded, total=False):
+    body: str
+    bodyBytes: int
+    command: str
+    cut: bool
+    exitCode: int
+    fault: str
+    headers: dict[str, str]
+    request: str
+    signal: str
+    status: int
+    stderr: str
+    stdout: str
 
 
 class _RunNeeded(TypedDict):

@@ -149,6 +149,7 @@ func variablesRead(t *testing.T, folder string) (names []string) {
 		t.Fatal(err)
 	}
 	constants := constantsOf(t, filepath.Join("..", "..", "..", "..", "lane", "open.go")) // some are called after these
+	maps.Copy(constants, constantsOf(t, filepath.Join("..", "..", "..", "..", "awslane", "awslane.go")))
 	var calls []ast.Expr
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
@@ -171,7 +172,7 @@ func variablesRead(t *testing.T, folder string) (names []string) {
 		switch a := argument.(type) {
 		case *ast.Ident:
 			name = constants[a.Name]
-		case *ast.SelectorExpr: // of package lane
+		case *ast.SelectorExpr: // of package lane or awslane
 			name = constants[a.Sel.Name]
 		}
 		if name == "" {

@@ -66,6 +66,11 @@ func names(cell string) (list []string) {
 	return list
 }
 
+// priced is how many metrics an alarm looks at in a month without failures. A query looks at those of the tasks that failed.
+func priced(properties map[string]any) int {
+	return len(slices.DeleteFunc(alarmMetrics(properties), func(m metric) bool { return m.name == functions.MetricTaskRunsFailed }))
+}
+
 func TestPrices_OfAlarms_AreTheTemplates(t *testing.T) {
 	t.Parallel()
 	plain := everyAlarm(t, nil)
@@ -74,7 +79,7 @@ func TestPrices_OfAlarms_AreTheTemplates(t *testing.T) {
 	row := func(parameter string, alarms []string) {
 		metrics := 0
 		for _, alarm := range alarms {
-			metrics += len(alarmMetrics(template.Resources[alarm].Properties))
+			metrics += priced(template.Resources[alarm].Properties)
 		}
 		slices.Sort(alarms)
 		want[parameter] = fmt.Sprint(alarms, metrics)
@@ -114,6 +119,7 @@ func TestPrices_OfMetrics_AreTheTemplates(t *testing.T) {
 		want[name] = strings.Join(roles, ", ")
 		sent += len(roles)
 	}
+	want[functions.MetricTaskRunsFailed] = "all together" // in an alarm, and priced by the task
 	for _, cells := range documentedTable(t, "Metric", "Sent by") {
 		for _, name := range names(cells[0]) {
 			got[name] = cells[1]
@@ -179,7 +185,7 @@ func TestPrices_Idle_AreThoseOfTheDefaults(t *testing.T) {
 	}
 	template, watched := evaluate(t, nil), 0
 	for _, alarm := range ofType(template, "AWS::CloudWatch::Alarm") {
-		watched += len(alarmMetrics(template.Resources[alarm].Properties))
+		watched += priced(template.Resources[alarm].Properties)
 	}
 	if len(ofType(template, "AWS::CloudWatch::Dashboard")) != 1 || variables(template.Resources["Tick"].Properties)[functions.MetricsVariable] != "on" {
 		t.Error("dashboard or metrics are off by default")

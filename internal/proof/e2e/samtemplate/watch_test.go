@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +31,9 @@ type metric struct {
 	dimensions      map[string]string
 }
 
+// selected is a query over the metrics of all tasks.
+var selected = regexp.MustCompile(`^SELECT SUM\((\w+)\) FROM SCHEMA\("(\w+)", ([\w, ]+)\) `)
+
 func alarmMetrics(properties map[string]any) (list []metric) {
 	read := func(m any) metric {
 		out := metric{textAt(m, "Namespace"), textAt(m, "MetricName"), map[string]string{}}
@@ -43,6 +48,13 @@ func alarmMetrics(properties map[string]any) (list []metric) {
 	for _, query := range listAt(properties, "Metrics") {
 		if m := at(query, "MetricStat", "Metric"); m != nil {
 			list = append(list, read(m))
+		}
+		if found := selected.FindStringSubmatch(textAt(query, "Expression")); found != nil {
+			out := metric{found[2], found[1], map[string]string{}}
+			for name := range strings.SplitSeq(found[3], ", ") {
+				out.dimensions[name] = "${" + name + "}"
+			}
+			list = append(list, out)
 		}
 	}
 	return list
@@ -91,7 +103,7 @@ func dashboardMetrics(t *testing.T, template *Template) (list []metric) {
 // ownMetrics are the functions' metrics, as their package declares them.
 var ownMetrics = []string{
 	functions.MetricCommitConflicts, functions.MetricDeadLettersSeen, functions.MetricOldestDueSeconds, functions.MetricRunsCreated,
-	functions.MetricRunsFailed, functions.MetricRunsSucceeded, functions.MetricThrottles, functions.MetricWakeupsRefused,
+	functions.MetricRunsFailed, functions.MetricRunsSucceeded, functions.MetricTaskRunsFailed, functions.MetricThrottles, functions.MetricWakeupsRefused,
 }
 
 func TestMetrics_ListIsComplete(t *testing.T) {
@@ -123,8 +135,11 @@ func TestMetrics_ThatAreWatched_Exist(t *testing.T) {
 		"AWS/DynamoDB": {"TableName"}, "AWS/Lambda": {"FunctionName"}, "AWS/SQS": {"QueueName"},
 	}
 	for _, m := range all {
-		switch m.namespace {
-		case functions.MetricsNamespace:
+		switch {
+		case m.name == functions.MetricTaskRunsFailed:
+			names := []string{functions.DimensionEnvironment, functions.DimensionTable, functions.DimensionTask}
+			equal(t, m.name, slices.Sorted(maps.Keys(m.dimensions)), names)
+		case m.namespace == functions.MetricsNamespace:
 			if !slices.Contains(ownMetrics, m.name) || !slices.Contains(senders, m.dimensions[functions.DimensionFunction]) || len(m.dimensions) != 1 {
 				t.Errorf("no function sends %+v", m)
 			}
@@ -202,15 +217,26 @@ func TestAlarms_EachIsAParameter_AndAllTogether(t *testing.T) {
 	}
 }
 
+// explains are commands that explain an alarm: the log of a function, and what docs/commands.md has.
+var explains = regexp.MustCompile("`(?:sam logs --name ([A-Za-z]+)|(runlane(?: [a-z]+)+)(?: [^`]*)?)`")
+
 func TestAlarms_SayWhatToDoAndNotify(t *testing.T) {
 	t.Parallel()
 	topic := "arn:aws:sns:eu-west-1:123456789012:alarms"
 	with := evaluate(t, map[string]string{"FifoQueue": "orders", "ServerScopes": "read", "EventBus": busARN, "AlarmTopic": topic})
-	without := evaluate(t, withEverything)
+	without, template := evaluate(t, withEverything), load(t)
+	commands, err := os.ReadFile("../../../../docs/commands.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range ofType(with, "AWS::CloudWatch::Alarm") {
 		p := with.Resources[name].Properties
 		if len(textAt(p, "AlarmDescription")) < 20 || len(textAt(p, "AlarmDescription")) > 200 {
 			t.Errorf("%s says %q", name, p["AlarmDescription"])
+		}
+		named := explains.FindStringSubmatch(textAt(p, "AlarmDescription"))
+		if named == nil || template.Resources[named[1]].Type == "" && !strings.Contains(string(commands), "\n## "+named[2]+"\n") {
+			t.Errorf("%s names no command that explains it: %q", name, p["AlarmDescription"])
 		}
 		for _, actions := range []string{"AlarmActions", "OKActions"} {
 			if strings.HasSuffix(name, "CanaryAlarm") { // deployments ask it

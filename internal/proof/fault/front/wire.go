@@ -56,7 +56,9 @@ func (q *request) identity() string {
 }
 
 // sending is equal for the tries of one call of an SDK; equal requests of other calls have others.
-func (q *request) sending() string { return cmp.Or(q.header.Get("Amz-Sdk-Invocation-Id"), q.identity()) }
+func (q *request) sending() string {
+	return cmp.Or(q.header.Get("Amz-Sdk-Invocation-Id"), q.identity())
+}
 
 // account is whose tables a request is about: emulators tell by the access key.
 func (q *request) account() string {
