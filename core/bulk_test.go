@@ -44,6 +44,19 @@ func TestBulkEach_CountsAndKeepsTheFirstHundredErrors(t *testing.T) {
 	}
 }
 
+func TestBulkEach_StopsWithItsCaller(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	ids := make([]runlane.RunID, 1000)
+	result := bulkEach(ctx, ids, func(ctx context.Context, _ runlane.RunID) (bool, error) {
+		stop()
+		return false, ctx.Err()
+	})
+	if len(result.Failed) != 0 || result.Changed != 0 || result.Skipped != 0 {
+		t.Errorf("what the caller stopped counts as %+v", result)
+	}
+}
+
 func TestCursor_BelongsToItsRequest(t *testing.T) {
 	t.Parallel()
 	cursor := sealCursor("this request", "here")

@@ -15,6 +15,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/internal/proof/scenarios"
 	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/memlane"
 )
 
@@ -208,5 +209,26 @@ func TestQueueStats_ManyKeys_AreCounted(t *testing.T) {
 	first, last := stats.Keys[0], stats.Keys[len(stats.Keys)-1]
 	if len(stats.Keys) != core.MaxQueueKeys || stats.MoreKeys != 7 || first.Key != "key 106" || last.Key != "key 098" {
 		t.Errorf("%d keys from %+v to %+v, %d more", len(stats.Keys), first, last, stats.MoreKeys)
+	}
+}
+
+// The counts of a queue do not depend on what is in others.
+func TestStats_BehindTheBacklogOfAnotherQueue_AreExact(t *testing.T) {
+	t.Parallel()
+	l, f := memlane.New(), lanetest.NewFactory(runlane.DefaultEnvironment)
+	for i := range 20_000 {
+		o := lanetest.RunOptions{NoDelivery: true, Queue: "heavy", ID: runlane.RunID(fmt.Sprintf("heavy_%05d", i))}
+		if i >= 19_997 {
+			o.Queue = "light"
+		}
+		if _, err := l.Storage.AppendRunEvents(t.Context(), f.Creation(t, time.Now(), o)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rt := openQuiet(t, l, core.Options{})
+	for name, want := range map[runlane.QueueName]int{"light": 3, "empty": 0, "heavy": 19_997} {
+		if stats, err := rt.Queues().Stats(t.Context(), name); err != nil || stats.Waiting != want || stats.AtLeast {
+			t.Errorf("%s: %+v, %v", name, stats, err)
+		}
 	}
 }
