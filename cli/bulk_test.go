@@ -15,10 +15,16 @@ import (
 // crowd makes more runs than one round of a bulk call takes, none of them due.
 func crowd(t *testing.T, w *world) {
 	t.Helper()
+	crowdOf(t, w, "emails.welcome", `"delay":"1h"`)
+}
+
+// crowdOf makes as many runs of a task, each with a field.
+func crowdOf(t *testing.T, w *world, task, field string) {
+	t.Helper()
 	for n := range 1100 {
-		w.stdin += fmt.Sprintf(`{"runId":"crowd-%04d","delay":"1h"}`+"\n", n)
+		w.stdin += fmt.Sprintf(`{"runId":"crowd-%04d",%s}`+"\n", n, field)
 	}
-	mustRun(t, w, "trigger", "emails.welcome", "--batch", "-")
+	mustRun(t, w, "trigger", task, "--batch", "-")
 	w.stdin = ""
 }
 

@@ -69,17 +69,6 @@ func TestDev_Interrupted_SaysWhatWasLeft(t *testing.T) {
 	}
 }
 
-func TestDev_TextOfWhatWasLeft(t *testing.T) {
-	t.Parallel()
-	s := startDev(t, newWorld(), t.TempDir())
-	if r := s.away(t, "trigger", "emails.flaky", "--delay", "1h"); r.code != cli.ExitOK {
-		t.Fatalf("%+v", r)
-	}
-	if code := s.stop(t); code != cli.ExitOK || !strings.Contains(s.news.String(), "stopped; what waited in memory is gone: 1 run\n") {
-		t.Errorf("%d\n%s", code, s.news)
-	}
-}
-
 func TestDev_ThatCannotBegin_SaysWhy(t *testing.T) {
 	t.Parallel()
 	plain, down := newWorld(), newWorld()

@@ -162,11 +162,6 @@ func TestCommandsDocument_IsTheHelp(t *testing.T) {
 			usage, about, _ := strings.Cut(shown, "\n\n")
 			fmt.Fprintf(&b, "\n## %s\n\n%s", strings.TrimPrefix(usage, "runlane "), filledLine.ReplaceAllString(about, "    $0"))
 		}
-		for line := range strings.Lines(texts[path]) {
-			if len([]rune(strings.TrimSuffix(line, "\n"))) > 80 && !strings.HasPrefix(line, "  runlane ") {
-				t.Errorf("%s: help has a line of more than 80 columns: %s", path, line)
-			}
-		}
 	}
 	if *update {
 		if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {

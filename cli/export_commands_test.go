@@ -23,24 +23,16 @@ func (c *Command) Takes(name string) bool {
 }
 
 // Commands are those that do something, in the order of help.
-func Commands() []Command {
-	var found []Command
-	var walk func(cmd *command, path string)
-	walk = func(cmd *command, path string) {
-		if cmd.hidden {
+func Commands() (found []Command) {
+	eachCommand(func(cmd *command, path string) {
+		if cmd.act == nil {
 			return
 		}
-		if cmd.act != nil {
-			own := flag.NewFlagSet("", flag.ContinueOnError)
-			cmd.act(own)
-			c := Command{Path: path, Usage: cmd.usage, Min: cmd.min, Max: cmd.max}
-			own.VisitAll(func(f *flag.Flag) { c.Flags = append(c.Flags, f.Name) })
-			found = append(found, c)
-		}
-		for _, below := range cmd.below {
-			walk(below, strings.TrimSpace(path+" "+below.name))
-		}
-	}
-	walk(commandTree(), "")
+		own := flag.NewFlagSet("", flag.ContinueOnError)
+		cmd.act(own)
+		c := Command{Path: path, Usage: cmd.usage, Min: cmd.min, Max: cmd.max}
+		own.VisitAll(func(f *flag.Flag) { c.Flags = append(c.Flags, f.Name) })
+		found = append(found, c)
+	})
 	return found
 }

@@ -35,11 +35,7 @@ var interruptible = map[string]struct {
 func failedCrowd(t *testing.T, w *world) {
 	t.Helper()
 	w.during = func(context.Context, runlane.RunID) error { return runlane.Permanent(errors.New("no such mailbox")) }
-	for n := range 1100 {
-		w.stdin += fmt.Sprintf(`{"runId":"crowd-%04d","payload":{}}`+"\n", n)
-	}
-	mustRun(t, w, "trigger", "emails.watched", "--batch", "-")
-	w.stdin = ""
+	crowdOf(t, w, "emails.watched", `"payload":{}`)
 	mustRun(t, w, "worker", "--drain", "--no-tick")
 }
 
@@ -52,11 +48,8 @@ func agedCrowd(t *testing.T, w *world) {
 func deadCrowd(t *testing.T, w *world) {
 	t.Helper()
 	w.refuse = true
-	for n := range 1100 {
-		w.stdin += fmt.Sprintf(`{"runId":"crowd-%04d"}`+"\n", n)
-	}
-	mustRun(t, w, "trigger", "emails.welcome", "--batch", "-")
-	w.stdin, w.refuse = "", false
+	crowdOf(t, w, "emails.welcome", `"meta":{}`)
+	w.refuse = false
 }
 
 func mustRun(t *testing.T, w *world, args ...string) result {

@@ -86,20 +86,11 @@ func TestMCP_ToolsActInTheNameOfTheUser(t *testing.T) {
 
 func TestServe_ToolsOfModelsAreBesideTheAPI(t *testing.T) {
 	t.Parallel()
-	ctx, interrupt := context.WithCancel(t.Context())
-	out, done := newStream(), make(chan result, 1)
-	go func() { // ends with the interrupt
-		done <- runWith(ctx, newWorld(), &cli.Options{
-			Args: []string{"serve", "--allow", "cancel"}, Folder: t.TempDir(), MCP: echo, Stdout: out, Stderr: out,
-		})
-	}()
-	out.await(t, "://127.0.0.1:")
-	url := strings.TrimSpace(strings.TrimPrefix(out.String(), "listening on "))
+	url, stop := serving(t, newWorld(), t.TempDir(), "serve", "--allow", "cancel")
 	if status, text := fetch(t, url+"/mcp", ""); status != http.StatusOK || !strings.HasPrefix(text, `[cancel] {"v":1,"kind":"page"`) {
 		t.Errorf("%d %s", status, text)
 	}
-	interrupt()
-	if r := <-done; r.code != cli.ExitOK {
+	if r := stop(); r.code != cli.ExitOK {
 		t.Errorf("%+v", r)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"go/format"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,19 +47,10 @@ func wantFiles(t *testing.T, project, args string, want ...string) {
 			t.Errorf("%s changes %s and does not show it:\n%s", args, name, r.stdout)
 		}
 	}
-	if diff := cmp.Diff(sortedOf(want), sortedOf(changed)); diff != "" {
+	slices.Sort(changed)
+	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), changed); diff != "" {
 		t.Errorf("%s: files\n%s", args, diff)
 	}
-}
-
-func sortedOf(names []string) []string {
-	out := append([]string{}, names...)
-	for i := range out {
-		for j := i; j > 0 && out[j] < out[j-1]; j-- {
-			out[j], out[j-1] = out[j-1], out[j]
-		}
-	}
-	return out
 }
 
 func contents(t *testing.T, folder string) map[string]string {

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"reflect"
 	"testing"
@@ -43,27 +44,15 @@ func missingAbilities() map[string]missingAbility {
 	type calls = map[string]func(ctx context.Context, rt *core.Runtime) error
 	triggering := func(o runlane.TriggerOptions) func(ctx context.Context, rt *core.Runtime) error {
 		return func(ctx context.Context, rt *core.Runtime) error {
-			_, err := rt.Trigger(ctx, task.With(payload{}), &o)
-			return err
+			return errOf(rt.Trigger(ctx, task.With(payload{}), &o))
 		}
 	}
 	schedules := calls{
-		"List": func(ctx context.Context, rt *core.Runtime) (err error) {
-			for _, err = range rt.Schedules().List(ctx) {
-				break
-			}
-			return err
-		},
-		"Get": func(ctx context.Context, rt *core.Runtime) error {
-			_, err := rt.Schedules().Get(ctx, "daily")
-			return err
-		},
+		"List":  func(ctx context.Context, rt *core.Runtime) error { return errIn(rt.Schedules().List(ctx)) },
+		"Get":   func(ctx context.Context, rt *core.Runtime) error { return errOf(rt.Schedules().Get(ctx, "daily")) },
 		"Pause": func(ctx context.Context, rt *core.Runtime) error { return rt.Schedules().Pause(ctx, "daily", nil) },
-		"Occurrences": func(ctx context.Context, rt *core.Runtime) (err error) {
-			for _, err = range rt.Schedules().Occurrences(ctx, "daily", false) {
-				break
-			}
-			return err
+		"Occurrences": func(ctx context.Context, rt *core.Runtime) error {
+			return errIn(rt.Schedules().Occurrences(ctx, "daily", false))
 		},
 	}
 	return map[string]missingAbility{
@@ -74,21 +63,12 @@ func missingAbilities() map[string]missingAbility {
 			take: func(c *lane.StorageCapabilities) { c.KeepsSchedules = false }, opens: []core.Options{scheduled(task.With(payload{}))}, calls: schedules,
 		},
 		"SuspendsRuns": {take: func(c *lane.StorageCapabilities) { c.SuspendsRuns = false }, calls: calls{
-			"Steps": func(ctx context.Context, rt *core.Runtime) error {
-				_, err := rt.Runs().Steps(ctx, "run_1")
-				return err
-			},
+			"Steps": func(ctx context.Context, rt *core.Runtime) error { return errOf(rt.Runs().Steps(ctx, "run_1")) },
 			"Signal": func(ctx context.Context, rt *core.Runtime) error {
 				return rt.Signal(ctx, "run_1", runlane.NewSignal[int]("approved").With(1), nil)
 			},
-			"Tree": func(ctx context.Context, rt *core.Runtime) error {
-				_, err := rt.Runs().Tree(ctx, "run_1", nil)
-				return err
-			},
-			"Snapshots": func(ctx context.Context, rt *core.Runtime) error {
-				_, err := rt.Runs().Snapshots(ctx, "run_1")
-				return err
-			},
+			"Tree":      func(ctx context.Context, rt *core.Runtime) error { return errOf(rt.Runs().Tree(ctx, "run_1", nil)) },
+			"Snapshots": func(ctx context.Context, rt *core.Runtime) error { return errOf(rt.Runs().Snapshots(ctx, "run_1")) },
 		}},
 		"CommitsWrites": {
 			take:  func(c *lane.StorageCapabilities) { c.CommitsWrites = false },
@@ -100,24 +80,17 @@ func missingAbilities() map[string]missingAbility {
 			calls: calls{
 				"Trigger": triggering(runlane.TriggerOptions{SingletonKey: "key"}),
 				"of a task": func(ctx context.Context, rt *core.Runtime) error {
-					_, err := rt.Trigger(ctx, single.With(payload{}), nil)
-					return err
+					return errOf(rt.Trigger(ctx, single.With(payload{}), nil))
 				},
-				"FindActive": func(ctx context.Context, rt *core.Runtime) error {
-					_, err := rt.Runs().FindActive(ctx, "t", "k")
-					return err
-				},
+				"FindActive": func(ctx context.Context, rt *core.Runtime) error { return errOf(rt.Runs().FindActive(ctx, "t", "k")) },
 			},
 		},
 		"EnforcesIdempotency": {
 			take: func(c *lane.StorageCapabilities) { c.EnforcesIdempotency = false },
 			calls: calls{
-				"Trigger": triggering(runlane.TriggerOptions{IdempotencyKey: "key"}),
-				"FindCurrent": func(ctx context.Context, rt *core.Runtime) error {
-					_, err := rt.Runs().FindCurrent(ctx, "t", "k")
-					return err
-				},
-				"Reset": func(ctx context.Context, rt *core.Runtime) error { return rt.IdempotencyKeys().Reset(ctx, "t", "k") },
+				"Trigger":     triggering(runlane.TriggerOptions{IdempotencyKey: "key"}),
+				"FindCurrent": func(ctx context.Context, rt *core.Runtime) error { return errOf(rt.Runs().FindCurrent(ctx, "t", "k")) },
+				"Reset":       func(ctx context.Context, rt *core.Runtime) error { return rt.IdempotencyKeys().Reset(ctx, "t", "k") },
 			},
 		},
 		"EnforcesQueueConcurrency": {
@@ -131,63 +104,38 @@ func missingAbilities() map[string]missingAbility {
 			take:  func(c *lane.StorageCapabilities) { c.PrunesRuns = false },
 			opens: []core.Options{{Keep: core.KeepAll(time.Hour)}},
 			calls: calls{"Prune": func(ctx context.Context, rt *core.Runtime) error {
-				_, err := rt.Runs().Prune(ctx, &core.PruneOptions{OlderThan: time.Hour})
-				return err
+				return errOf(rt.Runs().Prune(ctx, &core.PruneOptions{OlderThan: time.Hour}))
 			}},
 		},
 		"ReadsRunHistory": {
 			take: func(c *lane.StorageCapabilities) { c.ReadsRunHistory = false },
 			calls: calls{
-				"List": func(ctx context.Context, rt *core.Runtime) error { _, err := rt.Runs().List(ctx, nil); return err },
-				"Attempts": func(ctx context.Context, rt *core.Runtime) error {
-					_, err := rt.Runs().Attempts(ctx, "run_1")
-					return err
-				},
-				"Events": func(ctx context.Context, rt *core.Runtime) (err error) {
-					for _, err = range rt.Runs().Events(ctx, "run_1", nil) {
-						break
-					}
-					return err
-				},
-				"CancelAll": func(ctx context.Context, rt *core.Runtime) error { _, err := rt.Runs().CancelAll(ctx, all); return err },
-				"RerunAll":  func(ctx context.Context, rt *core.Runtime) error { _, err := rt.Runs().RerunAll(ctx, all); return err },
-				"Stats": func(ctx context.Context, rt *core.Runtime) error {
-					_, err := rt.Queues().Stats(ctx, "default")
-					return err
-				},
+				"List":      func(ctx context.Context, rt *core.Runtime) error { return errOf(rt.Runs().List(ctx, nil)) },
+				"Attempts":  func(ctx context.Context, rt *core.Runtime) error { return errOf(rt.Runs().Attempts(ctx, "run_1")) },
+				"Events":    func(ctx context.Context, rt *core.Runtime) error { return errIn(rt.Runs().Events(ctx, "run_1", nil)) },
+				"CancelAll": func(ctx context.Context, rt *core.Runtime) error { return errOf(rt.Runs().CancelAll(ctx, all)) },
+				"RerunAll":  func(ctx context.Context, rt *core.Runtime) error { return errOf(rt.Runs().RerunAll(ctx, all)) },
+				"Stats":     func(ctx context.Context, rt *core.Runtime) error { return errOf(rt.Queues().Stats(ctx, "default")) },
 				"Prune, dry": func(ctx context.Context, rt *core.Runtime) error {
-					_, err := rt.Runs().Prune(ctx, &core.PruneOptions{OlderThan: time.Hour, DryRun: true})
-					return err
+					return errOf(rt.Runs().Prune(ctx, &core.PruneOptions{OlderThan: time.Hour, DryRun: true}))
 				},
 			},
 		},
 		"KeepsDeadLetters": {
 			take: func(c *lane.StorageCapabilities) { c.KeepsDeadLetters = false },
 			calls: calls{
-				"List": func(ctx context.Context, rt *core.Runtime) error {
-					_, err := rt.DeadLetters().List(ctx, nil)
-					return err
-				},
-				"Requeue": func(ctx context.Context, rt *core.Runtime) error { return rt.DeadLetters().Requeue(ctx, "run_1", nil) },
-				"RequeueAll": func(ctx context.Context, rt *core.Runtime) error {
-					_, err := rt.DeadLetters().RequeueAll(ctx, all)
-					return err
-				},
+				"List":       func(ctx context.Context, rt *core.Runtime) error { return errOf(rt.DeadLetters().List(ctx, nil)) },
+				"Requeue":    func(ctx context.Context, rt *core.Runtime) error { return rt.DeadLetters().Requeue(ctx, "run_1", nil) },
+				"RequeueAll": func(ctx context.Context, rt *core.Runtime) error { return errOf(rt.DeadLetters().RequeueAll(ctx, all)) },
 			},
 		},
 		"KeepsProgress": {
-			take: func(c *lane.StorageCapabilities) { c.KeepsProgress = false },
-			calls: calls{"Progress": func(ctx context.Context, rt *core.Runtime) error {
-				_, err := rt.Runs().Progress(ctx, "run_1")
-				return err
-			}},
+			take:  func(c *lane.StorageCapabilities) { c.KeepsProgress = false },
+			calls: calls{"Progress": func(ctx context.Context, rt *core.Runtime) error { return errOf(rt.Runs().Progress(ctx, "run_1")) }},
 		},
 		"FeedsCommits": {
-			take: func(c *lane.StorageCapabilities) { c.FeedsCommits = false },
-			calls: calls{"FeedStart": func(ctx context.Context, rt *core.Runtime) error {
-				_, err := rt.Runs().FeedStart(ctx)
-				return err
-			}},
+			take:  func(c *lane.StorageCapabilities) { c.FeedsCommits = false },
+			calls: calls{"FeedStart": func(ctx context.Context, rt *core.Runtime) error { return errOf(rt.Runs().FeedStart(ctx)) }},
 		},
 		"KeepsTasks":        {unused: "the tick stores none, and only the runtime's own tasks are listed"},
 		"FindsLostWakeups":  {unused: "the tick leaves the stage out, and Explain says that no process asks again"},
@@ -237,6 +185,16 @@ func TestCapabilities_EachMissingOneIsRefusedWhereItIsNeeded(t *testing.T) {
 	if len(rules) != reflect.TypeFor[lane.StorageCapabilities]().NumField() {
 		t.Error("there is a rule for an ability that does not exist")
 	}
+}
+
+func errOf[T any](_ T, err error) error { return err }
+
+// errIn is what a list begins with.
+func errIn[T any](list iter.Seq2[T, error]) (err error) {
+	for _, err = range list {
+		break
+	}
+	return err
 }
 
 // writes are an application's own.

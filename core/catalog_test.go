@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -252,29 +251,6 @@ func TestTick_ClocksThatDisagree_NeitherLoseNorRepeatDefinitions(t *testing.T) {
 	w.tick(w.program(0, letters("a", "two")))
 	if seen := w.seen()["a"]; !seen.SeenAt.Equal(w.now()) {
 		t.Errorf("seen at %v", seen.SeenAt)
-	}
-}
-
-func TestTick_TwoAtOnce_StoreWholeDefinitions(t *testing.T) {
-	t.Parallel()
-	w := newCatalogWorld(t)
-	var tasks []*runlane.Task[letter]
-	for _, id := range "abcdefghijklmnopqrst" {
-		tasks = append(tasks, letters(runlane.TaskID(id), "one"))
-	}
-	programs := []*core.Runtime{w.program(0, tasks...), w.program(0, tasks[:15]...), w.program(0, tasks[5:]...)}
-	var ticks sync.WaitGroup
-	for i := range 12 {
-		ticks.Go(func() {
-			if _, err := programs[i%3].Tick(t.Context(), nil); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	ticks.Wait()
-	w.tick(programs...) // a program that found another tick of its kind at work went on without
-	if seen := w.seen(); len(seen) != len(tasks) {
-		t.Errorf("%d of %d tasks are stored", len(seen), len(tasks))
 	}
 }
 

@@ -228,58 +228,32 @@ func TestClaim_EndsAtTheTimeout(t *testing.T) {
 	})
 }
 
-// What a client remembers, its next attempt finds; the first record of a name counts.
-func TestClaim_RemembersSteps_AndWaits(t *testing.T) {
+// What a client remembers, its next attempt finds, and its sleep ends at its moment. What more a claim does is a scenario.
+func TestClaim_RemembersSteps_AndSleeps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rt := clients(t, core.Options{}, resize)
 		claim := claimed(t, rt, resize)
-		other, err := rt.ByToken(t.Context(), claim.Token)
-		if err != nil {
+		_, fault := claim.Keep(t.Context(), "", nil)
+		if runlane.CodeOf(fault) != runlane.ErrValidationFailed {
+			t.Errorf("%v", fault)
+		}
+		_, kept := claim.Keep(t.Context(), "charged", json.RawMessage("7"))
+		if err := errors.Join(kept, claim.Progress(t.Context(), "half way")); err != nil {
 			t.Fatal(err)
 		}
-		for i, c := range []*core.Claim{claim, other} {
-			kept, err := c.Keep(t.Context(), "charged", json.RawMessage(`{ "charge": `+string(rune('7'+i))+` }`))
-			if err != nil || string(kept.Result) != `{ "charge": 7 }` {
-				t.Fatalf("%+v, %v", kept, err)
-			}
-		}
-		if _, err := claim.Keep(t.Context(), "", nil); runlane.CodeOf(err) != runlane.ErrValidationFailed {
-			t.Errorf("%v", err)
-		}
-		if err := claim.Progress(t.Context(), "half way"); err != nil {
-			t.Error(err)
-		}
-		request := runlane.WaitRequest{Name: "approval", Names: []string{"approved"}, Timeout: time.Hour}
-		_, err = claim.Wait(t.Context(), request)
-		if !runlane.Suspended(err) {
+		if err := claim.Sleep(t.Context(), "nap", time.Minute); !runlane.Suspended(err) {
 			t.Fatalf("%v", err)
 		}
-		stale(t, other.Heartbeat(t.Context(), 0))
-		signal := runlane.NewRawSignal("approved", json.RawMessage(`"ada"`))
-		if err := rt.Signal(t.Context(), claim.Run.ID, signal, nil); err != nil {
-			t.Fatal(err)
+		next, err := rt.Claim(t.Context(), &core.ClaimOptions{Wait: 2 * time.Minute})
+		if err != nil || next == nil {
+			t.Fatalf("%v, %v", next, err)
 		}
-		next := claimNext(t, rt, nil)
 		records, err := next.Steps(t.Context())
 		if err != nil || len(records) == 0 || records[0].Name != "charged" {
 			t.Fatalf("%+v, %v", records, err)
 		}
-		answer, err := next.Wait(t.Context(), request)
-		if err != nil || len(answer.Signals) != 1 || string(answer.Signals[0].Body) != `"ada"` {
-			t.Fatalf("%+v, %v", answer, err)
-		}
-		if err := next.Sleep(t.Context(), "nap", time.Minute); !runlane.Suspended(err) {
-			t.Fatalf("%v", err)
-		}
-		last, err := rt.Claim(t.Context(), &core.ClaimOptions{Wait: 2 * time.Minute})
-		if err != nil || last == nil {
-			t.Fatalf("%v, %v", last, err)
-		}
-		if err := last.Sleep(t.Context(), "nap", time.Minute); err != nil {
-			t.Fatal(err)
-		}
-		if err := last.Complete(t.Context(), nil); err != nil {
+		if err := errors.Join(next.Sleep(t.Context(), "nap", time.Minute), next.Complete(t.Context(), nil)); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -311,36 +285,6 @@ func TestClaim_ForACallerThatIsGone_IsReleased(t *testing.T) {
 			t.Errorf("%+v", claim.Run)
 		}
 	})
-}
-
-func TestClaim_RefusesWhatCannotBe(t *testing.T) {
-	t.Parallel()
-	rt := clients(t, core.Options{}, resize)
-	for name, c := range map[string]struct {
-		options core.ClaimOptions
-		code    runlane.ErrorCode
-	}{
-		"a short lease":    {core.ClaimOptions{Lease: time.Second}, runlane.ErrValidationFailed},
-		"a long lease":     {core.ClaimOptions{Lease: time.Hour}, runlane.ErrValidationFailed},
-		"no queue":         {core.ClaimOptions{Queues: []runlane.QueueName{}}, runlane.ErrConfigurationInvalid},
-		"an unknown task":  {core.ClaimOptions{Tasks: []runlane.TaskID{"images.none"}}, runlane.ErrTaskNotFound},
-		"no run id":        {core.ClaimOptions{RunID: "a:b"}, runlane.ErrValidationFailed},
-		"a worker with \n": {core.ClaimOptions{WorkerID: "a\n"}, runlane.ErrValidationFailed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if _, err := rt.Claim(t.Context(), &c.options); runlane.CodeOf(err) != c.code {
-				t.Errorf("%v, want %s", err, c.code)
-			}
-		})
-	}
-	for _, token := range []string{"", "rlc1.", "rlc1.cnVu.", "rlc1.!.x", "rlc2.cnVu.x", "rlc1.YTpi.x"} {
-		if _, err := rt.ByToken(t.Context(), token); runlane.CodeOf(err) != runlane.ErrTokenInvalid {
-			t.Errorf("%q: %v", token, err)
-		}
-	}
-	_, err := rt.ByToken(t.Context(), "rlc1.cnVu.SECRET")
-	stale(t, err)
 }
 
 // A payload that the check refuses makes no run, by whatever call of this runtime, and the error quotes nothing.

@@ -66,37 +66,6 @@ func TestEvents_FollowingAnIdleRunIsCheap(t *testing.T) {
 	})
 }
 
-func TestEvents_FollowingSeesWhatComesSoonAndLate(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		rt, _, run := feedOn(t)
-		for _, delay := range []time.Duration{20 * time.Millisecond, time.Hour} {
-			begin := time.Now()
-			timer := time.AfterFunc(delay, func() {
-				if _, err := rt.Runs().Cancel(t.Context(), run.ID, nil); err != nil {
-					t.Error(err)
-				}
-			})
-			var last runlane.EventType
-			for record, err := range rt.Runs().Events(t.Context(), run.ID, &core.EventOptions{Follow: true}) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				last = record.Type()
-			}
-			timer.Stop()
-			if late := time.Since(begin) - delay; last != runlane.EventCancelled || late < 0 || late > min(delay*2, 6*time.Second) {
-				t.Errorf("after %s the feed ended with %s, %s late", delay, last, late)
-			}
-			result, err := rt.Runs().Rerun(t.Context(), run.ID, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			run = result
-		}
-	})
-}
-
 // After a long wait the first thing that happens makes the feed quick again.
 func TestEvents_FollowingWakesUp(t *testing.T) {
 	t.Parallel()

@@ -51,25 +51,6 @@ func (s oneBinding) Receive(
 
 func noop(context.Context, *runlane.Attempt, payload) error { return nil }
 
-// A queue without a binding of its name is bound where the transport carries it.
-func TestSharing_AQueueWithoutItsOwnBinding_IsBound(t *testing.T) {
-	t.Parallel()
-	task := runlane.NewTask[payload]("report", &runlane.TaskOptions[payload]{
-		Queue: runlane.Queue{Name: "reports", Concurrency: 2},
-	})
-	rt := openOn(t, memlane.NewStorage(nil), newOneBinding(), task.Handle(noop))
-	trigger(t, rt, task.With(payload{}))
-	var bound []core.QueueState
-	for _, state := range rt.Queues().List() {
-		if state.Queue.Name == "reports" {
-			bound = append(bound, state)
-		}
-	}
-	if len(bound) != 1 || !bound[0].Bound || bound[0].Carrier != runlane.DefaultQueue.Name {
-		t.Errorf("states are %+v", bound)
-	}
-}
-
 // Where queues share a binding, a worker gets the wakeups of all. It executes those of queues that it knows, and with a
 // list only those of the list.
 func TestSharing_WorkerTakesWhatItKnows(t *testing.T) {
@@ -237,17 +218,6 @@ func TestHazard57_BindingWithTheNameOfTheUnknownQueue_IsSharedAllTheSame(t *test
 	result, err := newer.ExecuteDelivery(t.Context(), wakeup, nil)
 	if err != nil || result.Run.Status != runlane.StatusSucceeded {
 		t.Errorf("the process that knows it: %+v %v", result, err)
-	}
-}
-
-// A queue that no binding carries is refused as before.
-func TestSharing_AQueueThatNothingCarries_IsRefused(t *testing.T) {
-	t.Parallel()
-	transport := memlane.NewTransport(&memlane.TransportOptions{Queues: []runlane.QueueName{"emails"}})
-	task := runlane.NewTask[payload]("report", nil)
-	rt := openOn(t, memlane.NewStorage(nil), transport)
-	if _, err := rt.Trigger(t.Context(), task.With(payload{}), nil); !errors.Is(err, runlane.ErrConfigurationInvalid) {
-		t.Errorf("error is %v", err)
 	}
 }
 

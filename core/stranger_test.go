@@ -192,29 +192,3 @@ func TestStranger_UnderTheIDOfAnOccurrence_SkipsItAlone(t *testing.T) {
 		})
 	}
 }
-
-// An id that was pruned and used again names another run: its repetition is another one, too.
-func TestRerun_OfARunUnderAnIDThatIsUsedAgain_IsAnotherRun(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		task := runlane.NewTask[int]("task", nil)
-		rt := openStranger(t, memlane.New(), task.Handle(func(context.Context, *runlane.Attempt, int) error { return nil }))
-		var made []runlane.RunID
-		for payload := range 2 {
-			id := rt.trigger(task.With(payload), &runlane.TriggerOptions{RunID: "run_again"})
-			rt.drain()
-			again, err := rt.Runs().Rerun(t.Context(), id, nil)
-			if err != nil || string(again.Payload) != string(byte('0'+payload)) {
-				t.Fatalf("%+v, %v", again, err)
-			}
-			made = append(made, again.ID)
-			time.Sleep(time.Second)
-			if _, err := rt.Runs().Prune(t.Context(), &core.PruneOptions{OlderThan: time.Millisecond}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if made[0] == made[1] {
-			t.Errorf("both are %s", made[0])
-		}
-	})
-}

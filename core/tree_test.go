@@ -161,22 +161,3 @@ func TestTree_BeyondWhatItReads_ShowsTheFirst(t *testing.T) {
 		t.Errorf("a smaller call is read as before: %+v", below)
 	}
 }
-
-func TestTree_Refuses(t *testing.T) {
-	t.Parallel()
-	rt := openQuiet(t, memlane.New(), core.Options{}, treeNode.Handle(growing))
-	if _, err := rt.Runs().Tree(t.Context(), "run_none", nil); !errors.Is(err, runlane.ErrRunNotFound) {
-		t.Errorf("unknown: %v", err)
-	}
-	if _, err := rt.Runs().Tree(t.Context(), "run_none", &core.TreeOptions{Each: -1}); !errors.Is(err, runlane.ErrValidationFailed) {
-		t.Errorf("negative: %v", err)
-	}
-	for _, read := range []int{-1, core.MaxTreeRead + 1} {
-		if _, err := rt.Runs().Tree(t.Context(), "run_none", &core.TreeOptions{Read: read}); !errors.Is(err, runlane.ErrValidationFailed) {
-			t.Errorf("%d to read: %v", read, err)
-		}
-	}
-	if _, err := rt.Runs().Tree(t.Context(), "", nil); !errors.Is(err, runlane.ErrValidationFailed) {
-		t.Errorf("no id: %v", err)
-	}
-}

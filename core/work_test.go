@@ -126,32 +126,6 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func TestWork_Drain_FollowsWorkMadeMeanwhile(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		child := runlane.NewTask[payload]("child", nil)
-		var made *runlane.TriggerResult
-		parent := runlane.NewTask[payload]("parent", nil)
-		rt := open(t, nil,
-			parent.Handle(func(ctx context.Context, a *runlane.Attempt, _ payload) error {
-				if err := rest(ctx, time.Minute); err != nil {
-					return err
-				}
-				var err error
-				made, err = a.Trigger(ctx, child.With(payload{}), nil)
-				return err
-			}),
-			child.Handle(func(context.Context, *runlane.Attempt, payload) error { return nil }))
-		trigger(t, rt, parent.With(payload{}))
-		if err := rt.Work(t.Context(), &core.WorkOptions{Drain: true, NoTick: true}); err != nil {
-			t.Fatal(err)
-		}
-		if got := status(t, rt, made.Run.ID); got != runlane.StatusSucceeded {
-			t.Errorf("the run made by the last attempt is %s", got)
-		}
-	})
-}
-
 // A retry that is near is not left behind; one beyond the bound is, and the drain says so.
 func TestWork_Drain_WaitsForWhatIsNearAndReportsTheRest(t *testing.T) {
 	t.Parallel()
@@ -334,78 +308,41 @@ func TestWork_Lease_IsHowLongARunStaysWithAWorkerThatSaysNothing(t *testing.T) {
 	}
 }
 
-func TestWork_InvalidOptions(t *testing.T) {
-	t.Parallel()
-	rt := open(t, nil, handle("any", nil))
-	for _, options := range []*core.WorkOptions{{Concurrency: -1}, {Lease: -1}, {Lease: core.MinLease - 1}} {
-		if err := rt.Work(t.Context(), options); runlane.CodeOf(err) != runlane.ErrConfigurationInvalid {
-			t.Errorf("%+v: %v", options, err)
-		}
-	}
-}
-
+// The end of Close's context cuts the grace of workers short, and releases what is executed, by a worker or for a delivery.
 func TestClose_WhenItsContextEnds_ReleasesAttempts(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		task := runlane.NewTask[payload]("long", nil)
-		causes := make(chan error, 1)
-		rt := open(t, nil, task.Handle(func(ctx context.Context, _ *runlane.Attempt, _ payload) error {
-			<-ctx.Done()
-			causes <- context.Cause(ctx)
-			return ctx.Err()
-		}))
-		run := trigger(t, rt, task.With(payload{}))
-		results := make(chan *core.DeliveryResult, 1)
-		go func() {
-			result, err := rt.ExecuteDelivery(context.Background(), lane.Wakeup{RunKey: lane.RunKey{RunID: run.ID}}, nil)
-			if err != nil {
-				t.Error(err)
+	for name, execute := range map[string]func(rt *core.Runtime, id runlane.RunID) error{
+		"of a delivery": func(rt *core.Runtime, id runlane.RunID) error {
+			return errOf(rt.ExecuteDelivery(context.Background(), lane.Wakeup{RunKey: lane.RunKey{RunID: id}}, nil))
+		},
+		"of a worker": func(rt *core.Runtime, _ runlane.RunID) error {
+			return rt.Work(context.Background(), &core.WorkOptions{Grace: time.Hour})
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			task := runlane.NewTask[payload]("long", nil)
+			storage, cause := memlane.NewStorage(nil), error(nil)
+			rt := open(t, func(lane.Storage) lane.Storage { return storage }, task.Handle(func(ctx context.Context, _ *runlane.Attempt, _ payload) error {
+				<-ctx.Done()
+				cause = context.Cause(ctx)
+				return ctx.Err()
+			}))
+			id := trigger(t, rt, task.With(payload{})).ID
+			ended := make(chan error, 1)
+			go func() { ended <- execute(rt, id) }() // ends with the runtime
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			began := time.Now()
+			if err := errors.Join(rt.Close(ctx), <-ended); err != nil {
+				t.Fatal(name, err)
 			}
-			results <- result
-		}()
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := rt.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if result := <-results; result.Run.Status != runlane.StatusReleased || result.Run.Counters.Failures != 0 {
-			t.Errorf("run is %+v", result.Run)
-		}
-		if cause := <-causes; !errors.Is(cause, runlane.ErrShutdown) {
-			t.Errorf("cause is %v", cause)
-		}
-	})
-}
-
-func TestClose_WhenItsContextEnds_CutsTheGraceOfWorkersShort(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		task := runlane.NewTask[payload]("long", nil)
-		released := make(chan runlane.RunID, 1)
-		rt := open(t, nil, task.Handle(func(ctx context.Context, a *runlane.Attempt, _ payload) error {
-			<-ctx.Done()
-			released <- a.Run.ID
-			return ctx.Err()
-		}))
-		trigger(t, rt, task.With(payload{}))
-		worked := make(chan error, 1)
-		go func() { worked <- rt.Work(context.Background(), &core.WorkOptions{Grace: time.Hour}) }()
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		began := time.Now()
-		if err := rt.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-worked; err != nil {
-			t.Errorf("work returned %v", err)
-		}
-		if took := time.Since(began); took < time.Minute || took > 65*time.Second {
-			t.Errorf("it took %s", took)
-		}
-		<-released
-	})
+			run, took := stored(t, storage, id), time.Since(began)
+			if run.Status != runlane.StatusReleased || run.Counters.Failures != 0 || !errors.Is(cause, runlane.ErrShutdown) || took < time.Minute || took > 65*time.Second {
+				t.Errorf("%s: after %s, by %v: %+v", name, took, cause, run)
+			}
+		})
+	}
 }
 
 // hangingStorage answers the scan for cancellations only when its caller has given up.

@@ -20,12 +20,6 @@ import (
 	"github.com/runlane/runlane-go/server"
 )
 
-// benchWorld is a runtime without the clock and the log of tests.
-func benchWorld(b *testing.B) (*core.Runtime, http.Handler) {
-	b.Helper()
-	return servedWorld(b)
-}
-
 // servedWorld is a runtime, and its server without a connection.
 func servedWorld(b testing.TB) (*core.Runtime, http.Handler) {
 	b.Helper()
@@ -45,64 +39,9 @@ func servedWorld(b testing.TB) (*core.Runtime, http.Handler) {
 
 const benchBody = `{"task":"mail.welcome","foreign":true,"payload":{"to":"ada@example.com","subject":"Welcome","lines":[1,2,3]}}`
 
-// What HTTP adds to a call: "core" is the call alone, "handler" the same through the table, without a connection.
-func BenchmarkTrigger(b *testing.B) {
-	b.Run("core", func(b *testing.B) {
-		rt, _ := benchWorld(b)
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := rt.Trigger(b.Context(), welcome.With(json.RawMessage(`{"to":"ada@example.com","subject":"Welcome","lines":[1,2,3]}`)), nil); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("handler", func(b *testing.B) {
-		_, handler := benchWorld(b)
-		b.ReportAllocs()
-		for b.Loop() {
-			r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/v1/runs", strings.NewReader(benchBody))
-			r.Header.Set("Content-Type", "application/json")
-			w := httptest.NewRecorder()
-			if handler.ServeHTTP(w, r); w.Code != http.StatusCreated {
-				b.Fatal(w.Body)
-			}
-		}
-	})
-}
-
-func BenchmarkGet(b *testing.B) {
-	b.Run("core", func(b *testing.B) {
-		rt, _ := benchWorld(b)
-		made, err := rt.Trigger(b.Context(), welcome.With(json.RawMessage(`{"to":"ada@example.com"}`)), nil)
-		if err != nil {
-			b.Fatal(err)
-		}
-		for b.Loop() {
-			if _, err := rt.Runs().Get(b.Context(), made.Run.ID); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("handler", func(b *testing.B) {
-		rt, handler := benchWorld(b)
-		made, err := rt.Trigger(b.Context(), welcome.With(json.RawMessage(`{"to":"ada@example.com"}`)), nil)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.ReportAllocs()
-		for b.Loop() {
-			w := httptest.NewRecorder()
-			handler.ServeHTTP(w, httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/v1/runs/"+string(made.Run.ID), nil))
-			if w.Code != http.StatusOK {
-				b.Fatal(w.Body)
-			}
-		}
-	})
-}
-
 // What the API adds to a trigger, in turns with the bare call: through the table, and over a connection of loopback that is kept.
 func BenchmarkOverhead(b *testing.B) {
-	rt, handler := benchWorld(b)
+	rt, handler := servedWorld(b)
 	url, client := serveBench(b, rt)
 	ask := func() *http.Request {
 		r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, url+"/v1/runs", strings.NewReader(benchBody))
@@ -144,7 +83,7 @@ func BenchmarkOverhead(b *testing.B) {
 
 // From a trigger to the answer of a claim that waits for it, over loopback.
 func BenchmarkClaim(b *testing.B) {
-	rt, _ := benchWorld(b)
+	rt, _ := servedWorld(b)
 	url, client := serveBench(b, rt)
 	ask := func(path, body string) []byte {
 		r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, url+path, strings.NewReader(body))
@@ -252,7 +191,7 @@ func BenchmarkOverLoopback(b *testing.B) {
 		runs             int
 	}{{"single", "/v1/runs", benchBody, 1}, {"batch", "/v1/batch", batch.String(), 1000}} {
 		b.Run(c.name, func(b *testing.B) {
-			rt, _ := benchWorld(b)
+			rt, _ := servedWorld(b)
 			url, client := serveBench(b, rt)
 			var made atomic.Int64
 			b.SetParallelism(8)

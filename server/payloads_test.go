@@ -7,61 +7,43 @@ import (
 	"github.com/runlane/runlane-go/server"
 )
 
-func TestHidePayloads_LeavesThemOut(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, &server.Options{HidePayloads: true})
-	w.trigger(t, welcome, "one", true)
-	for _, path := range []string{"/v1/runs/one", "/v1/runs/one/events", "/events?run=one", "/v1/runs", "/v1/runs/one/receipts"} {
-		got := w.ask(t, "GET", path, "")
-		got.want(t, 200)
-		if strings.Contains(got.text, "12345678901234567890") {
-			t.Errorf("%s shows a payload", path)
-		}
-	}
-	w.ask(t, "GET", "/v1/runs/one/payload", "").want(t, 403)
-	w.ask(t, "GET", "/v1/runs/one/output", "").want(t, 403)
-	w.trigger(t, asking, "order", true)
-	steps := w.ask(t, "GET", "/v1/runs/order/steps", "")
-	steps.want(t, 200, `"name":"looked up"`)
-	if strings.Contains(steps.text, `"result"`) {
-		t.Errorf("a result is shown: %s", steps.text)
-	}
-}
-
-// Without the scope of payloads nothing of what runs work on is in any answer, whatever else the caller may do.
+// Without the scope of payloads, or where the server hides them, nothing of what runs work on is in any answer.
 func TestPayloads_NeedTheirScope(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, &server.Options{Access: byScope})
-	w.trigger(t, welcome, "one", true)
-	w.trigger(t, asking, "order", true)
-	blind := without(server.Scopes(), server.ScopePayloads)
 	const written = "12345678901234567890"
-	for _, path := range []string{"/v1/runs/one", "/v1/runs/one/events", "/v1/runs", "/v1/runs/one?wait=1s", "/v1/runs/one/tree", "/v1/runs/one/receipts"} {
-		got := w.ask(t, "GET", path, "", blind...)
-		got.want(t, 200)
-		if strings.Contains(got.text, written) {
-			t.Errorf("%s shows a payload: %s", path, got.text)
+	for _, hidden := range []bool{false, true} {
+		w, blind := newWorld(t, &server.Options{Access: byScope, HidePayloads: hidden}), []string(nil)
+		if !hidden {
+			blind = without(server.Scopes(), server.ScopePayloads)
 		}
+		w.trigger(t, welcome, "one", true)
+		w.trigger(t, asking, "order", true)
+		for _, path := range []string{
+			"/v1/runs/one", "/v1/runs/one/events", "/events?run=one", "/v1/runs", "/v1/runs/one?wait=1s", "/v1/runs/one/tree", "/v1/runs/one/receipts",
+			"/v1/runs/order/steps", "/v1/runs/order/logs",
+		} {
+			got := w.ask(t, "GET", path, "", blind...)
+			got.want(t, 200)
+			if strings.Contains(got.text, written) || strings.Contains(got.text, `"result"`) || strings.Contains(got.text, `"line"`) {
+				t.Errorf("%s shows a payload, a result or a line: %s", path, got.text)
+			}
+		}
+		for _, what := range []string{"payload", "output"} {
+			refused := w.ask(t, "GET", "/v1/runs/one/"+what, "", blind...)
+			if refused.want(t, 403); !hidden {
+				refused.want(t, 403, "no scope payloads")
+			}
+		}
+		if hidden {
+			continue
+		}
+		w.ask(t, "GET", "/v1/runs/one", "").want(t, 200, written)
+		w.ask(t, "GET", "/v1/runs/one/payload", "", "Scopes: read", "Scopes: payloads").want(t, 200, written)
+		w.ask(t, "GET", "/v1/runs/one/payload", "", "Scopes: payloads").want(t, 403, "no scope read")
+		w.ask(t, "GET", "/v1/runs/order/steps", "").want(t, 200, `"name":"looked up"`, `"result"`)
+		w.ask(t, "GET", "/v1/runs/order/logs", "").want(t, 200, `"looks up"`)
+		w.ask(t, "GET", "/v1/runs/one/receipts", "").want(t, 200, `"body"`)
 	}
-	for _, what := range []string{"payload", "output"} {
-		w.ask(t, "GET", "/v1/runs/one/"+what, "", blind...).want(t, 403, "no scope payloads")
-	}
-	w.ask(t, "GET", "/v1/runs/one", "").want(t, 200, written)
-	w.ask(t, "GET", "/v1/runs/one/payload", "", "Scopes: read", "Scopes: payloads").want(t, 200, written)
-	w.ask(t, "GET", "/v1/runs/one/payload", "", "Scopes: payloads").want(t, 403, "no scope read")
-	steps := w.ask(t, "GET", "/v1/runs/order/steps", "", blind...)
-	steps.want(t, 200, `"name":"looked up"`)
-	if strings.Contains(steps.text, `"result"`) {
-		t.Errorf("a result is shown: %s", steps.text)
-	}
-	w.ask(t, "GET", "/v1/runs/order/steps", "").want(t, 200, `"result"`)
-	logs := w.ask(t, "GET", "/v1/runs/order/logs", "", blind...)
-	logs.want(t, 200, `"kind":"log"`)
-	if strings.Contains(logs.text, `"line"`) {
-		t.Errorf("a line is shown: %s", logs.text)
-	}
-	w.ask(t, "GET", "/v1/runs/order/logs", "").want(t, 200, `"looks up"`)
-	w.ask(t, "GET", "/v1/runs/one/receipts", "").want(t, 200, `"body"`)
 }
 
 // Nothing tells a caller who may not see payloads whether a guess of one is right: not the answer under the same key,

@@ -1,8 +1,6 @@
 package server_test
 
 import (
-	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/runlane/runlane-go"
@@ -42,29 +40,6 @@ func TestAnswer_ByHTTP_CountsOnce(t *testing.T) {
 	w.ask(t, "POST", "/v1/answers", `{}`).want(t, 400)
 	keyless := metricsWorld(t, &server.Metrics{})
 	keyless.ask(t, "POST", "/v1/answers", answer).want(t, 501, `"code":"capability_unsupported"`)
-}
-
-// What is wrong with a signal is said before anything is written.
-func TestSignal_ByHTTP_BadInput(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	w.trigger(t, asking, "order", true)
-	large, err := json.Marshal(strings.Repeat("x", runlane.MaxPayloadBytes))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for body, status := range map[string]int{
-		`{}`:                            400,
-		`{"name":""}`:                   400,
-		`{"name":"a\u0000"}`:            400,
-		`{"name":"approved","id":"\n"}`: 400,
-		`{"name":"approved","id":"` + strings.Repeat("i", runlane.MaxSignalIDBytes+1) + `"}`: 400,
-		`{"name":"approved","body":` + string(large) + `}`:                                   400,
-		`{"name":"approved","body":{}`:                                                       400,
-	} {
-		w.ask(t, "POST", "/v1/runs/order/signals", body).want(t, status)
-	}
-	w.ask(t, "GET", "/v1/runs/order", "").want(t, 200, `"status":"released"`)
 }
 
 // A client gives its wait a schema; what does not fit it is refused where it is sent, and the client gets what fits.

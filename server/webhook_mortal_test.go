@@ -21,51 +21,37 @@ var errDead = errors.New("the process is dead")
 
 func (m *mortal) Unwrap() lane.Storage { return m.Storage }
 
-func (m *mortal) write() error {
+// alive sends a write, unless the process is dead.
+func alive[C, T any](ctx context.Context, m *mortal, command C, send func(context.Context, C) (T, error)) (got T, err error) {
 	if n := m.writes.Add(1); m.dies > 0 && n >= m.dies {
-		return errDead
+		return got, errDead
 	}
-	return nil
+	return send(ctx, command)
 }
 
 func (m *mortal) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
-	if err := m.write(); err != nil {
-		return nil, err
-	}
-	return m.Storage.AppendRunEvents(ctx, c)
+	return alive(ctx, m, c, m.Storage.AppendRunEvents)
 }
 
 func (m *mortal) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.Acquisition, error) {
-	if err := m.write(); err != nil {
-		return nil, err
-	}
-	return m.Storage.ClaimRunLease(ctx, c)
+	return alive(ctx, m, c, m.Storage.ClaimRunLease)
 }
 
 func (m *mortal) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatCommand) (*lane.Commit, error) {
-	if err := m.write(); err != nil {
-		return nil, err
-	}
-	return m.Storage.HeartbeatRunLease(ctx, c)
+	return alive(ctx, m, c, m.Storage.HeartbeatRunLease)
 }
 
 func (m *mortal) ReleaseRunLease(ctx context.Context, c *lane.ReleaseCommand) error {
-	if err := m.write(); err != nil {
-		return err
-	}
-	return m.Storage.ReleaseRunLease(ctx, c)
+	_, err := alive(ctx, m, c, func(ctx context.Context, c *lane.ReleaseCommand) (any, error) {
+		return nil, m.Storage.ReleaseRunLease(ctx, c)
+	})
+	return err
 }
 
 func (m *mortal) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*runlane.StepRecord, error) {
-	if err := m.write(); err != nil {
-		return nil, err
-	}
-	return m.Storage.KeepRecord(ctx, c)
+	return alive(ctx, m, c, m.Storage.KeepRecord)
 }
 
 func (m *mortal) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxCommand) ([]lane.OutboxMessage, error) {
-	if err := m.write(); err != nil {
-		return nil, err
-	}
-	return m.Storage.ClaimOutboxMessages(ctx, c)
+	return alive(ctx, m, c, m.Storage.ClaimOutboxMessages)
 }

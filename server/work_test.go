@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -190,22 +189,10 @@ func TestTrigger_ByTheSchemaOfATask(t *testing.T) {
 func TestClaim_ThatWaits_EndsWithTheServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended, answered := make(chan error, 1), make(chan int, 1)
-	go func() { ended <- server.Serve(ctx, listener, w.Runtime, nil, time.Minute) }() // ends with ctx
-	go func() {                                                                       // ends with the answer
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+listener.Addr().String()+"/v1/work/claim",
-			strings.NewReader(`{"tasks":["work.resize"]}`))
-		if err != nil {
-			answered <- 0
-			return
-		}
-		r.Header.Set("Content-Type", "application/json")
-		response, err := http.DefaultClient.Do(r)
+	url, client, stop := listening(t, w, nil)
+	answered := make(chan int, 1)
+	go func() { // ends with the answer
+		response, err := client.Post(url+"/v1/work/claim", "application/json", strings.NewReader(`{"tasks":["work.resize"]}`))
 		if err != nil {
 			answered <- 0
 			return
@@ -218,8 +205,7 @@ func TestClaim_ThatWaits_EndsWithTheServer(t *testing.T) {
 	if status := <-answered; status != http.StatusOK {
 		t.Errorf("the claim that waited got %d", status)
 	}
-	stop()
-	if err := <-ended; err != nil {
+	if err := stop(); err != nil {
 		t.Error(err)
 	}
 }

@@ -164,8 +164,11 @@ func operateRules() map[string]rule {
 			claiming("too short", core.ClaimOptions{Lease: core.MinLease - 1}),
 			claiming("too long", core.ClaimOptions{Lease: core.MaxClaimLease + 1}),
 		),
-		"core.ClaimOptions.Queues": refuses(invalid("no binding", func(w *world) []error {
-			return []error{errorOf(w.rt.Claim(w.ctx(), &core.ClaimOptions{Queues: []runlane.QueueName{"elsewhere"}}))}
+		"core.ClaimOptions.Queues": refuses(invalid("none, or no binding", func(w *world) (errs []error) {
+			for _, names := range [][]runlane.QueueName{{}, {"elsewhere"}} {
+				errs = append(errs, errorOf(w.rt.Claim(w.ctx(), &core.ClaimOptions{Queues: names})))
+			}
+			return errs
 		})),
 		"core.ClaimOptions.RunID": refuses(claiming("unprintable", core.ClaimOptions{RunID: unprintable}).as("run id")),
 		"core.ClaimOptions.Tasks": refuses(refusal{

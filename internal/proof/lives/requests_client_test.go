@@ -137,54 +137,24 @@ func (c *faultyClient) TransactWriteItems(
 			table, keys = w.Delete.TableName, append(keys, keyOf(w.Delete.Key))
 		}
 	}
-	return write(
-		ctx,
-		c,
-		"TransactWriteItems",
-		in,
-		len(in.TransactItems),
-		table,
-		keys,
+	return write(ctx, c, "TransactWriteItems", in, len(in.TransactItems), table, keys,
 		func(ctx context.Context) (*dynamodb.TransactWriteItemsOutput, error) {
 			return c.API.TransactWriteItems(ctx, in, o...)
-		},
-	)
+		})
 }
 
 // UpdateItem implements dynamostore.API.
 func (c *faultyClient) UpdateItem(
 	ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options),
 ) (*dynamodb.UpdateItemOutput, error) {
-	keys := []itemKey{keyOf(in.Key)}
-	return write(
-		ctx,
-		c,
-		"UpdateItem",
-		in,
-		0,
-		in.TableName,
-		keys,
-		func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) {
-			return c.API.UpdateItem(ctx, in, o...)
-		},
-	)
+	return write(ctx, c, "UpdateItem", in, 0, in.TableName, []itemKey{keyOf(in.Key)},
+		func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) { return c.API.UpdateItem(ctx, in, o...) })
 }
 
 // DeleteItem implements dynamostore.API.
 func (c *faultyClient) DeleteItem(
 	ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options),
 ) (*dynamodb.DeleteItemOutput, error) {
-	keys := []itemKey{keyOf(in.Key)}
-	return write(
-		ctx,
-		c,
-		"DeleteItem",
-		in,
-		0,
-		in.TableName,
-		keys,
-		func(ctx context.Context) (*dynamodb.DeleteItemOutput, error) {
-			return c.API.DeleteItem(ctx, in, o...)
-		},
-	)
+	return write(ctx, c, "DeleteItem", in, 0, in.TableName, []itemKey{keyOf(in.Key)},
+		func(ctx context.Context) (*dynamodb.DeleteItemOutput, error) { return c.API.DeleteItem(ctx, in, o...) })
 }
