@@ -304,7 +304,7 @@ func (d *delivery) judge(ctx context.Context, run *runlane.Run, now time.Time, r
 
 // read reads the run. A large payload is read only for a run that may be executed: most wakeups of others are late.
 func (d *delivery) read(ctx context.Context) (*runlane.Run, error) {
-	d.reading.Context = ctx
+	d.reading = apart.Context{Context: ctx}
 	run, err := d.rt.storage().GetRun(&d.reading, d.wakeup.RunKey)
 	if err != nil || run.Sealed == nil || run.Sealed.PayloadApart == (runlane.BodyApart{}) {
 		return run, err
