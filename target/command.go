@@ -63,7 +63,7 @@ func (b *builder) command(e *taskEntry) work {
 	for i, text := range e.Command.Run {
 		c.args = append(c.args, b.template(fmt.Sprintf("argument %d", i), text))
 	}
-	if len(c.args) == 0 || !c.args[0].fixed() || c.args[0][0].text == "" {
+	if len(c.args) == 0 || len(c.args[0]) != 1 || c.args[0][0].text == "" {
 		b.fault("write it like [pg_dump, --file, backup.sql]", "run does not begin with a program")
 	}
 	for name, value := range e.Command.Env {
@@ -119,13 +119,13 @@ func (c *command) do(ctx context.Context, a *runlane.Attempt, payload json.RawMe
 	if err != nil {
 		return err
 	}
-	limit := maxTail + c.hidden.longest() // so that no part of a secret is left at the cut
+	limit := maxTail + c.hidden.longest() // hiding a part of a secret at the cut leaves enough
 	stdout, stderr := &tail{limit: limit}, &tail{limit: limit}
 	made.Stdout, made.Stderr = stdout, stderr
 	made.WaitDelay = commandGrace
 	ownGroup(made)
 	receipt := runlane.Receipt{
-		Target: runlane.ReceiptCommand, StartedAt: time.Now(), Command: filepath.Base(made.Path),
+		Target: runlane.ReceiptCommand, StartedAt: time.Now(), Command: c.hidden.replaced(filepath.Base(made.Path), false, false),
 	}
 	err = made.Run()
 	if made.Process != nil {
@@ -196,7 +196,7 @@ func (t *tail) Write(text []byte) (int, error) {
 
 // end returns the end of an output without secrets.
 func (h *hidden) end(t *tail) string {
-	text := h.replaced(string(t.text[max(0, len(t.text)-t.limit):]))
+	text := h.replaced(string(t.text[max(0, len(t.text)-t.limit):]), t.cut, true)
 	if over := len(text) - maxTail; over > 0 {
 		t.cut = true
 		text = strings.ToValidUTF8(text[over:], "")

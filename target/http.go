@@ -260,7 +260,7 @@ func (r *request) do(ctx context.Context, a *runlane.Attempt, payload json.RawMe
 	}
 	receipt := runlane.Receipt{
 		Target: runlane.ReceiptHTTP, StartedAt: time.Now(),
-		Request: r.method + " " + r.hidden.replaced(made.URL.Scheme+"://"+made.URL.Host),
+		Request: r.method + " " + r.hidden.replaced(made.URL.Scheme+"://"+made.URL.Host, false, false),
 	}
 	response, err := r.client.Do(made)
 	if err == nil {
@@ -285,12 +285,12 @@ func (r *request) read(response *http.Response, receipt *runlane.Receipt) {
 	receipt.Status, receipt.BodyBytes = response.StatusCode, int64(len(text))
 	receipt.Cut = err != nil || len(text) == maxResponse
 	if r.keepsBody {
-		receipt.Body = r.hidden.replaced(string(text))
+		receipt.Body = r.hidden.replaced(string(text), false, receipt.Cut)
 	}
 	receipt.Headers = map[string]string{}
 	for _, name := range r.keeps {
 		if value := response.Header.Get(name); value != "" {
-			receipt.Headers[name] = r.hidden.replaced(value)
+			receipt.Headers[name] = r.hidden.replaced(value, false, false)
 		}
 	}
 }

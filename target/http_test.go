@@ -125,6 +125,29 @@ func TestRequest_StatusesDecide(t *testing.T) {
 	}
 }
 
+// A server that repeats a secret may write it in its own way, and its answer may end within one.
+func TestReceipt_NoFormOfASecret(t *testing.T) {
+	t.Parallel()
+	const key = "a/b <c>\"d\"&e"
+	forms := []string{key, `a/b <c>\"d\"&e`, `a\/b <c>"d"&e`, `a/b \u003cc\u003e\"d\"\u0026e`, "a%2Fb+%3Cc%3E%22d%22%26e", "a%2Fb%20%3Cc%3E%22d%22&e", "a/b%20%3Cc%3E%22d%22&e"}
+	for i, form := range append(forms, key[:9]) {
+		url := serving(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", fmt.Sprint(3+len(form)+i/len(forms))) // the last is cut
+			_, _ = w.Write([]byte("it " + form))
+		})
+		read, err := target.Read([]byte("secrets: {key: {env: KEY}}\ntasks: {t: {http: {private: true, url: '"+url+"'}, receipt: {body: true}}}"),
+			&target.Options{Getenv: func(string) string { return key + "\n" }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := runlanetest.NewAttempt(t, nil)
+		_ = a.Execute(t.Context(), read.Handlers[0], runlane.NewRawCall(read.Handlers[0].Task, json.RawMessage("{}")))
+		if r := a.Receipt(); r.Body != "it ***" {
+			t.Errorf("%s: the receipt has %s", form, r.Body)
+		}
+	}
+}
+
 // The address that the url leads to decides; it is asked for when the connection is made.
 func TestRequest_WithoutAnAnswer(t *testing.T) {
 	t.Parallel()
