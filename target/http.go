@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/textproto"
@@ -70,7 +71,8 @@ type request struct {
 	method    string
 	url       template
 	headers   map[string]template
-	body      any // a tree; nil: the payload, or nothing if bare
+	body      any                 // a tree; nil: the payload, or nothing if bare
+	escape    func(string) string // for values in a body that is text
 	bare      bool
 	succeed   codes
 	permanent codes
@@ -103,6 +105,7 @@ func (b *builder) request(e *taskEntry) work {
 		r.body = b.tree("body", e.HTTP.Body)
 	}
 	b.requestHeaders(r, e.HTTP.Headers)
+	b.textBody(r)
 	r.keeps = b.receiptHeaders(&e.Receipt)
 	secure := b.requestURL(r, e.HTTP)
 	r.client = outbound.NewClient(outbound.Options{Timeout: e.httpTimeout(), Private: e.HTTP.Private, TLS: secure})
@@ -117,6 +120,29 @@ func (b *builder) requestHeaders(r *request, given map[string]string) {
 			continue
 		}
 		r.headers[name] = b.template("header "+name, value)
+	}
+}
+
+// jsonForm is the beginning of a text that is meant as JSON.
+var jsonForm = regexp.MustCompile(`^\s*(\{\s*"|\[\s*["{[])`)
+
+// textBody chooses how values are written in a body that is text with placeholders, so that they stay data.
+func (b *builder) textBody(r *request) {
+	t, isText := r.body.(template)
+	if _, value := t.only(); !isText || value || len(t) < 2 {
+		return
+	}
+	kind := ""
+	for _, p := range r.headers["Content-Type"] {
+		kind += strings.ToLower(p.text)
+	}
+	switch {
+	case strings.Contains(kind, "json") || jsonForm.MatchString(t[0].text):
+		b.fault("write it as YAML, like {id: \"${payload.id}\"}", "the body is JSON as a text, in which a value could be more than a value")
+	case strings.Contains(kind, "x-www-form-urlencoded"):
+		r.escape = url.QueryEscape
+	case strings.Contains(kind, "xml") || strings.Contains(kind, "html"):
+		r.escape = html.EscapeString
 	}
 }
 
@@ -194,6 +220,7 @@ func (r *request) address(v *values) (*url.URL, error) {
 	if err != nil || hasDots(to) {
 		return nil, failed("the payload makes no url: a value is . or .., or cannot be in one", nil)
 	}
+	to.RawQuery = strings.ReplaceAll(to.RawQuery, " ", "%20") // of the file or a secret
 	return to, nil
 }
 
@@ -207,7 +234,7 @@ func (r *request) content(v *values, payload json.RawMessage) (body []byte, kind
 	}
 	t, text := r.body.(template)
 	if _, value := t.only(); text && !value {
-		written, err := t.render(v, nil)
+		written, err := t.render(v, r.escape)
 		return []byte(written), "text/plain; charset=utf-8", err
 	}
 	value, err := filled(r.body, v)

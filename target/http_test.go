@@ -55,8 +55,10 @@ func TestRequest_IsFilledIn(t *testing.T) {
 		fmt.Sprintf(form, "/${payload.name}?q=${payload.name}", ""): `POST /a%2Fb%3Fc%22d?q=a%2Fb%3Fc%22d   application/json run_test {"name":"a/b?c\"d","n":1.50,"list":[{"x":null}]}<nil>`,
 		fmt.Sprintf(form, "/${run.id}/${payload.n}", ", method: GET, headers: {authorization: 'Bearer ${secret.key}', x-name: '${payload.list.0}'}"): "GET /run_test/1.50 Bearer " + secret + ` {"x":null}  run_test <nil>`,
 		fmt.Sprintf(form, "/", ", body: {text: 'Hi ${payload.name}', whole: '${payload.list}', number: '${payload.n}', fixed: 2}"):                   `POST /   application/json run_test {"fixed":2,"number":1.50,"text":"Hi a/b?c\"d","whole":[{"x":null}]}<nil>`,
-		fmt.Sprintf(form, "/", ", body: '${payload.list}'"): `POST /   application/json run_test [{"x":null}]<nil>`,
-		fmt.Sprintf(form, "/", ", body: 'n=${payload.n}'"):  "POST /   text/plain; charset=utf-8 run_test n=1.50<nil>",
+		fmt.Sprintf(form, "/", ", body: '${payload.list}'"):                                                               `POST /   application/json run_test [{"x":null}]<nil>`,
+		fmt.Sprintf(form, "/?q=a b${payload.n}", ", body: '<a>${payload.name}</a>', headers: {content-type: text/xml}"):   `POST /?q=a%20b1.50   text/xml run_test <a>a/b?c&#34;d</a><nil>`,
+		fmt.Sprintf(form, "/", ", body: 'n=${payload.name}', headers: {content-type: application/x-www-form-urlencoded}"): `POST /   application/x-www-form-urlencoded run_test n=a%2Fb%3Fc%22d<nil>`,
+		fmt.Sprintf(form, "/", ", body: 'n=${payload.n}'"):                                                                "POST /   text/plain; charset=utf-8 run_test n=1.50<nil>",
 	} {
 		if _, err := execute(t, task, `{"name":"a/b?c\"d","n":1.50,"list":[{"x":null}]}`); err != nil {
 			t.Errorf("%s: %v", task, err)
