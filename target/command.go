@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -66,6 +67,7 @@ func (b *builder) command(e *taskEntry) work {
 	if len(c.args) == 0 || len(c.args[0]) != 1 || c.args[0][0].text == "" {
 		b.fault("write it like [pg_dump, --file, backup.sql]", "run does not begin with a program")
 	}
+	b.scripts(c.args)
 	for name, value := range e.Command.Env {
 		if !variableForm.MatchString(name) {
 			b.fault("use letters, digits and _", "the variable %.40q cannot be set", name)
@@ -73,6 +75,29 @@ func (b *builder) command(e *taskEntry) work {
 		c.env[name] = b.template("variable "+name, value)
 	}
 	return c.do
+}
+
+// interpreter is the name of a program that takes a program as an argument, behind an option like -c or -e.
+var (
+	interpreter  = regexp.MustCompile(`^(sh|bash|dash|ash|ksh|zsh|fish|pwsh|python|perl|ruby|node|php|lua)[0-9.]*$`)
+	scriptOption = regexp.MustCompile(`^-([a-zA-Z]*[ceEpr]|-eval|-print)$`)
+)
+
+// scripts refuses placeholders in a script among the arguments, where a value would be program text.
+func (b *builder) scripts(args []template) {
+	interpreted, script := false, false
+	for i, t := range args {
+		if script && slices.ContainsFunc(t, func(p part) bool { return p.of != "" }) {
+			b.fault("pass the value behind it, like [sh, -c, 'echo \"$1\"', sh, \"${payload.id}\"]",
+				"argument %d is a script, in which a value would be executed", i)
+		}
+		literal := ""
+		if len(t) == 1 {
+			literal = t[0].text
+		}
+		interpreted = interpreted || interpreter.MatchString(filepath.Base(literal))
+		script = interpreted && scriptOption.MatchString(literal)
+	}
 }
 
 func (c *command) made(ctx context.Context, a *runlane.Attempt, payload json.RawMessage) (*exec.Cmd, error) {

@@ -193,12 +193,18 @@ func (b *builder) requestURL(r *request, e *httpEntry) (secure bool) {
 
 // hasDots reports a path that servers read as another one.
 func hasDots(to *url.URL) bool {
-	for segment := range strings.SplitSeq(to.Path, "/") {
+	for segment := range strings.SplitSeq(strings.ReplaceAll(to.Path, `\`, "/"), "/") {
 		if segment == "." || segment == ".." {
 			return true
 		}
 	}
 	return false
+}
+
+// segment reports a placeholder that is a whole segment of the path. Without it servers read another path.
+func (r *request) segment(i int) bool {
+	behind := r.url[i+1].text
+	return strings.HasSuffix(r.url[i-1].text, "/") && (behind == "" && i+2 == len(r.url) || strings.HasPrefix(behind, "/") || strings.HasPrefix(behind, "?"))
 }
 
 // address fills in the URL: values are escaped for the path, or behind a ? for the query.
@@ -212,6 +218,9 @@ func (r *request) address(v *values) (*url.URL, error) {
 		written, err := r.url[i:i+1].render(v, escape)
 		if err != nil {
 			return nil, err
+		}
+		if !inQuery && written == "" && r.url[i].of != "" && r.segment(i) {
+			return nil, failed("the payload makes no url: a value in its path is empty", nil)
 		}
 		text += written
 		inQuery = inQuery || strings.Contains(r.url[i].text, "?")

@@ -76,7 +76,7 @@ func TestRequest_IsFilledIn(t *testing.T) {
 		t.Errorf("a retry sends %s", got)
 	}
 	for payload, says := range map[string]string{
-		`{"name":".."}`: "makes no url", `{}`: `has no field "name"`, `{"name":"x","n":"a\u000ab"}`: "control character", `[]`: "no field",
+		`{"name":".."}`: "makes no url", `{"name":"a\\..\\b"}`: "makes no url", `{"name":""}`: "is empty", `{"name":null}`: "is empty", `{}`: `has no field "name"`, `{"name":"x","n":"a\u000ab"}`: "control character", `[]`: "no field",
 	} {
 		_, err := execute(t, fmt.Sprintf(form, "/${payload.name}", ", headers: {x-n: '${payload.n}'}"), payload)
 		if _, permanent := errors.AsType[*runlane.PermanentError](err); !permanent || !strings.Contains(err.Error(), says) {
