@@ -290,7 +290,9 @@ func (r *request) made(ctx context.Context, a *runlane.Attempt, payload json.Raw
 }
 
 func (r *request) do(ctx context.Context, a *runlane.Attempt, payload json.RawMessage) error {
-	made, err := r.made(ctx, a, payload)
+	limited, stop := context.WithTimeout(ctx, r.client.Timeout)
+	defer stop()
+	made, err := r.made(limited, a, payload)
 	if err != nil {
 		return err
 	}
@@ -298,7 +300,8 @@ func (r *request) do(ctx context.Context, a *runlane.Attempt, payload json.RawMe
 		Target: runlane.ReceiptHTTP, StartedAt: time.Now(),
 		Request: r.method + " " + r.hidden.replaced(made.URL.Scheme+"://"+made.URL.Host, false, false),
 	}
-	response, err := r.client.Do(made)
+	// Client.Do has no response where it cannot read the address of a redirect, which is not followed anyway.
+	response, err := r.client.Transport.RoundTrip(made)
 	if err == nil {
 		r.read(response, &receipt)
 	}
@@ -331,11 +334,8 @@ func (r *request) read(response *http.Response, receipt *runlane.Receipt) {
 	}
 }
 
-// unanswered is the error for a request without a response. It drops the url.Error, which contains the URL.
+// unanswered is the error for a request without a response.
 func unanswered(err error) error {
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		err = wrapped.Err
-	}
 	failure := &runlane.Error{Code: ErrFailed, Message: "the request was not answered", Retryable: true, Cause: err}
 	if errors.Is(err, outbound.ErrAddress) {
 		failure.Message, failure.Cause = "the url leads to an address that is refused", nil

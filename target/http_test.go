@@ -95,14 +95,14 @@ func TestRequest_StatusesDecide(t *testing.T) {
 		var status int
 		_, _ = fmt.Sscanf(r.URL.Path, "/%d", &status)
 		w.Header().Set("Retry-After", "7")
-		w.Header().Set("Location", elsewhere)
+		w.Header().Set("Location", map[bool]string{true: "http://%zz", false: elsewhere}[status == http.StatusSeeOther])
 		w.Header().Set("X-Request-Id", "r-"+secret)
 		w.Header().Set("Set-Cookie", "hidden")
 		w.WriteHeader(status)
 		_, _ = w.Write([]byte("it is " + secret + "-long" + strings.Repeat(".", 100_000)))
 	})
 	for path, want := range map[string]string{
-		"200": "", "204": "", "302": "permanent", "404": "permanent", "401": "permanent", "408": "after 7s", "425": "after 7s",
+		"200": "", "204": "", "302": "permanent", "303": "permanent", "404": "permanent", "401": "permanent", "408": "after 7s", "425": "after 7s",
 		"429": "after 7s", "500": "after 7s", "501": "permanent", "503": "after 7s",
 	} {
 		a, err := execute(t, "    http: {private: true, url: '"+url+"/"+path+"'}\n    receipt: {body: true}", "{}")
