@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -152,7 +153,9 @@ func (c *command) do(ctx context.Context, a *runlane.Attempt, payload json.RawMe
 	receipt := runlane.Receipt{
 		Target: runlane.ReceiptCommand, StartedAt: time.Now(), Command: c.hidden.replaced(filepath.Base(made.Path), false, false),
 	}
+	runtime.LockOSThread() // see dieWithWorker
 	err = made.Run()
+	runtime.UnlockOSThread()
 	if made.Process != nil {
 		killGroup(made.Process.Pid) // whatever it left behind
 	}
