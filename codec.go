@@ -40,12 +40,14 @@ type BodyKind string
 const (
 	// BodyStep: the result of the step BodyRef.Name, or another record of the run.
 	BodyStep BodyKind = "step"
+	// BodyLog: lines that an attempt logged.
+	BodyLog BodyKind = "log"
 	// BodySignal: the body of a signal; BodyRef.Name is "name:id".
 	BodySignal BodyKind = "signal"
 )
 
-// Sealed describes how a [Codec] keeps the bytes of a run that was read from the storage. It is nil without a codec,
-// and not part of the run's history.
+// Sealed describes how the bytes of a run that was read are stored, if not in the run as they are: encoded by a [Codec],
+// or apart from the run. It is not part of the run's history.
 type Sealed struct {
 	PayloadKey string `json:"payloadKey,omitempty"` // names the key that encoded the payload
 	OutputKey  string `json:"outputKey,omitempty"`  // names the key that encoded the output
@@ -54,6 +56,16 @@ type Sealed struct {
 	// nil then.
 	PayloadFault string `json:"payloadFault,omitempty"`
 	OutputFault  string `json:"outputFault,omitempty"`
+
+	// PayloadApart and OutputApart describe stored bytes that the lane keeps apart from the run, because of their size.
+	PayloadApart BodyApart `json:"payloadApart,omitzero"`
+	OutputApart  BodyApart `json:"outputApart,omitzero"`
+}
+
+// BodyApart describes a body that a lane keeps apart from its run, in the stored form: after a [Codec].
+type BodyApart struct {
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"` // in hexadecimal digits
 }
 
 // PayloadError returns [ErrPayloadUnreadable] if the process that read the run could not open the payload.
@@ -61,7 +73,7 @@ func (r *Run) PayloadError() error {
 	if r.Sealed == nil || r.Sealed.PayloadFault == "" {
 		return nil
 	}
-	return r.unreadable("payload", r.Sealed.PayloadKey, r.Sealed.PayloadFault)
+	return r.unreadable("payload", r.Sealed.PayloadKey, r.Sealed.PayloadFault, r.Sealed.PayloadApart)
 }
 
 // OutputError returns [ErrPayloadUnreadable] if the process that read the run could not open the output.
@@ -69,10 +81,10 @@ func (r *Run) OutputError() error {
 	if r.Sealed == nil || r.Sealed.OutputFault == "" {
 		return nil
 	}
-	return r.unreadable("output", r.Sealed.OutputKey, r.Sealed.OutputFault)
+	return r.unreadable("output", r.Sealed.OutputKey, r.Sealed.OutputFault, r.Sealed.OutputApart)
 }
 
-func (r *Run) unreadable(what, key, fault string) error {
+func (r *Run) unreadable(what, key, fault string, apart BodyApart) error {
 	e := &Error{
 		Code:      ErrPayloadUnreadable,
 		Message:   "the " + what + " cannot be read here: " + fault,
@@ -80,8 +92,12 @@ func (r *Run) unreadable(what, key, fault string) error {
 		Retryable: true,
 		Hint:      "give this process the codec and the keys of the one that stored it",
 	}
-	if key != "" {
+	switch {
+	case key != "":
 		e.Meta = map[string]string{"key": key}
+	case apart != BodyApart{}:
+		e.Hint = "give this process the lane's store of bodies; if the body is lost there, restore it or cancel the run"
+		e.Meta = map[string]string{"sha256": apart.SHA256}
 	}
 	return e
 }

@@ -39,6 +39,9 @@ const (
 	// MaxPayloadBytes bounds a payload as the application passes it. Storages may hold less, because they count encoded
 	// bytes.
 	MaxPayloadBytes = 4 << 20
+	// MaxBodyBytes bounds payloads, outputs, results of steps and bodies of signals of runtimes that allow more than
+	// MaxPayloadBytes: see core.Options.
+	MaxBodyBytes = 128 << 20
 	// MaxMetaBytes bounds the keys and values of a run's meta and trace carrier together.
 	MaxMetaBytes = 2 << 10
 	// MaxReleaseDelay bounds the delay of [Release].

@@ -15,6 +15,9 @@ const (
 	MaxStepNameBytes = 200
 	// MaxStepTypeBytes bounds [StepRecord].Type; longer text is cut.
 	MaxStepTypeBytes = 120
+	// MaxLogBytes bounds the log that is kept of an attempt ([TaskOptions].KeepLogs): its first 48 KiB and its last 16
+	// KiB. Lines between these, and lines of more than 16 KiB, are dropped and counted.
+	MaxLogBytes = 64 << 10
 )
 
 // StepRecord is a named record of a run, stored apart from its history. Names are unique in a run. Only checkpoints
@@ -54,6 +57,9 @@ const (
 	StepKindCall StepKind = "call"
 	// StepKindCheckpoint: the progress of a loop. The only kind with replaceable records.
 	StepKindCheckpoint StepKind = "checkpoint"
+	// StepKindLog: lines that an attempt logged. A storage keeps these apart: no attempt and no list of steps reads
+	// them.
+	StepKindLog StepKind = "log"
 	// StepKindReceipt: the [Receipt] of an attempt. Runs.Receipts lists them, Runs.Steps does not.
 	StepKindReceipt StepKind = "receipt"
 )

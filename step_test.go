@@ -93,9 +93,6 @@ func TestStep_ResultsThatAreNone(t *testing.T) {
 		"a number that JSON has not": errorOf(runlane.Step(ctx, remembered(nil), "n", func(context.Context) (float64, error) { return math.NaN(), nil })),
 		"an encoding that panics":    errorOf(runlane.Step(ctx, remembered(nil), "n", func(context.Context) (panicking, error) { return panicking{}, nil })),
 		"a func":                     errorOf(runlane.Step(ctx, remembered(nil), "n", func(context.Context) (func(), error) { return nil, nil })),
-		"a large one": errorOf(runlane.Step(ctx, remembered(nil), "n", func(context.Context) (string, error) {
-			return strings.Repeat("x", runlane.MaxPayloadBytes), nil
-		})),
 		"a decoding that panics": errorOf(runlane.Step(ctx, remembered(&runlane.StepRecord{Name: "n", Result: []byte("1")}), "n",
 			func(context.Context) (panicking, error) { return panicking{}, nil })),
 		"no JSON": errorOf(runlane.Step(ctx, remembered(&runlane.StepRecord{Name: "n", Result: []byte("{")}), "n",

@@ -147,10 +147,10 @@ func encodePayload(what string, payload any) (json.RawMessage, error) {
 			Cause:   err,
 		}
 	}
-	if len(b) > MaxPayloadBytes {
+	if len(b) > MaxBodyBytes { // a runtime refuses less, see core.Options.MaxBodyBytes
 		return nil, &Error{
 			Code:    ErrValidationFailed,
-			Message: fmt.Sprintf("%s has %d bytes, more than %d", what, len(b), MaxPayloadBytes),
+			Message: fmt.Sprintf("%s has %d bytes, more than %d", what, len(b), MaxBodyBytes),
 			Hint:    "store the bulk elsewhere and pass a reference",
 		}
 	}

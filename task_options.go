@@ -29,6 +29,11 @@ type TaskOptions[P any] struct {
 	// WhileActive frees the key when the run ends.
 	IdempotencyTTL time.Duration
 
+	// KeepLogs keeps with the run what its attempts log with [Attempt.Logger], up to [MaxLogBytes] each: the lines from
+	// slog.LevelInfo on, and those that the program's logger takes. Read them with core.Runs.Logs or "runlane runs
+	// logs". Lines are kept as they are, apart from a [Codec]: log no secrets.
+	KeepLogs bool
+
 	// Queue of the runs. The zero value means DefaultQueue.
 	Queue Queue
 
@@ -55,11 +60,12 @@ type Definition struct {
 	// DefaultIdempotencyTTL.
 	IdempotencyTTL time.Duration
 	// Keys computed from the payload.
-	Keys    TaskKeys
-	Queue   Queue
-	Retry   Retry
-	Timeout time.Duration
-	Version int
+	Keys     TaskKeys
+	KeepLogs bool
+	Queue    Queue
+	Retry    Retry
+	Timeout  time.Duration
+	Version  int
 
 	keys func(p *Prepared) error // applied to an encoded payload; nil without key functions
 	err  error
@@ -85,10 +91,11 @@ func (o *TaskOptions[P]) definition(id TaskID) *Definition {
 			Idempotency: o.IdempotencyKey != nil,
 			Singleton:   o.SingletonKey != nil,
 		},
-		Queue:   o.Queue,
-		Retry:   o.Retry,
-		Timeout: o.Timeout,
-		Version: o.Version,
+		KeepLogs: o.KeepLogs,
+		Queue:    o.Queue,
+		Retry:    o.Retry,
+		Timeout:  o.Timeout,
+		Version:  o.Version,
 	}
 	if d.Queue == (Queue{}) {
 		d.Queue = DefaultQueue
@@ -161,6 +168,8 @@ type TaskRecord struct {
 	Timeout time.Duration
 	// ErrorMessages: failures keep the text of any error.
 	ErrorMessages bool
+	// KeepLogs: runs keep what their attempts log.
+	KeepLogs bool `json:",omitempty"`
 	// Version of the task's code, 0 for none.
 	Version int `json:",omitempty"`
 
@@ -178,6 +187,7 @@ func (d *Definition) Record(seen time.Time) TaskRecord {
 		MaxAttempts:    d.Retry.Attempts(),
 		Timeout:        d.Timeout,
 		ErrorMessages:  d.ErrorMessages,
+		KeepLogs:       d.KeepLogs,
 		Version:        d.Version,
 		SeenAt:         seen,
 	}
@@ -194,6 +204,7 @@ func (r TaskRecord) Definition() *Definition {
 	o := &TaskOptions[json.RawMessage]{
 		ErrorMessages:  r.ErrorMessages,
 		IdempotencyTTL: r.IdempotencyTTL,
+		KeepLogs:       r.KeepLogs,
 		Queue:          r.Queue,
 		Retry:          Retry{MaxAttempts: r.MaxAttempts},
 		Timeout:        r.Timeout,

@@ -178,7 +178,7 @@ func TestPrepare_RefusesWhatIsNoPayload(t *testing.T) {
 		"payload of type chan int does not encode as JSON": runlane.NewTask[chan int]("c", nil).With(nil),
 		"payload of type float64 does not encode as JSON":  runlane.NewTask[float64]("f", nil).With(math.NaN()),
 		"payload of type func() does not encode as JSON":   runlane.NewTask[func()]("f", nil).With(func() {}),
-		"payload has 4194305 bytes, more than 4194304":     raw.With(json.RawMessage(`"` + strings.Repeat("s", runlane.MaxPayloadBytes-1) + `"`)),
+		"payload has 134217729 bytes, more than 134217728": raw.With(json.RawMessage(`"` + strings.Repeat("s", runlane.MaxBodyBytes-1) + `"`)),
 		"empty call": {},
 	} {
 		_, err := call.Prepare()

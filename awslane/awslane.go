@@ -11,9 +11,11 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/awslane/s3bodies"
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/internal/host"
 	"github.com/runlane/runlane-go/lane"
@@ -28,10 +30,15 @@ const (
 	TableVariable = "RUNLANE_TABLE"
 	// QueuesVariable binds queues: comma-separated name=url pairs.
 	QueuesVariable = "RUNLANE_QUEUES"
+	// BodiesVariable has the name of a bucket for large bodies. Unset means that DynamoDB holds them, or refuses them.
+	BodiesVariable = "RUNLANE_BODIES_BUCKET"
 )
 
 // Options of [New].
 type Options struct {
+	// Bodies is the bucket for payloads, outputs, results of steps and signals of more than 64 KiB. "" means none. Every
+	// process of the environment needs the same.
+	Bodies string
 	// Environment of runtimes on this lane that set none. "" means runlane.DefaultEnvironment.
 	Environment runlane.Environment
 	// EventQueues are the URLs of the queues of events that a bus refused: of those to be sent again, and of those given
@@ -81,12 +88,25 @@ func New(cfg aws.Config, options Options) (*lane.Lane, error) {
 		// Emulators send no checksum with errors, and the SDK would log a warning for each. AWS always sends one.
 		o.DisableValidateResponseChecksum = o.DisableValidateResponseChecksum || o.BaseEndpoint != nil
 	})
+	var bodies *lane.Bodies
+	if options.Bodies != "" {
+		bodies = &lane.Bodies{Store: s3bodies.New(bucketClient(cfg), options.Bodies), Above: s3bodies.Above}
+	}
 	return lane.New(dynamostore.New(client, options.Table, nil), watching, &lane.Options{
-		Environment: options.Environment, Name: "aws", ProductionDurable: true,
+		Bodies: bodies, Environment: options.Environment, Name: "aws", ProductionDurable: true,
 	})
 }
 
-// FromEnv reads RUNLANE_ENV, RUNLANE_TABLE, RUNLANE_QUEUES, RUNLANE_EVENT_QUEUES and AWS's variables and files. It makes no request. A
+// bucketClient is for a bucket of AWS, or one of an emulator, which has its buckets behind one name.
+func bucketClient(cfg aws.Config) *s3.Client {
+	return s3.NewFromConfig(cfg, func(o *s3.Options) {
+		o.UsePathStyle = o.BaseEndpoint != nil
+		o.DisableLogOutputChecksumValidationSkipped = true // core checks the hash
+	})
+}
+
+// FromEnv reads RUNLANE_ENV, RUNLANE_TABLE, RUNLANE_QUEUES, RUNLANE_BODIES_BUCKET, RUNLANE_EVENT_QUEUES and AWS's
+// variables and files. It makes no request. A
 // missing or wrong value is runlane.ErrConfigurationInvalid, with the variable and how to set it.
 //
 // Programs built with the tag lambda.norpc, like functions, read only the variables that Lambda sets: keys, region,
@@ -143,6 +163,7 @@ func fromEnv(ctx context.Context, table string) (*lane.Lane, error) {
 		}
 	}
 	return New(cfg, Options{
+		Bodies:      os.Getenv(BodiesVariable),
 		Environment: environment,
 		Table:       table,
 		Queues:      queues,

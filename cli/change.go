@@ -121,8 +121,8 @@ const askTwice = "Asking twice makes one run: to repeat again, repeat the new ru
 
 func runsRetryCommand() *command {
 	return operationCommand("retry", "Repeat failed runs, as new runs",
-		"The new run has the task's whole retry budget, takes over the idempotency key, and names the old one as its "+
-			"source. "+askTwice,
+		"The new run goes on from what the failed one remembers, takes over its idempotency key, and has the task's "+
+			"whole retry budget; rerun starts over. "+askTwice,
 		[]string{"runs retry run_01J8ZQ4T", "runs retry --task emails.welcome --yes"},
 		runsOperation("retry", "retried", repeatOne(runlane.SourceManualRetry), (*core.Runs).RetryAll))
 }
@@ -237,6 +237,23 @@ func (s *session) changeOneRun(
 // notGiven marks an unset duration flag. No user can enter it.
 const notGiven = time.Duration(math.MinInt64)
 
+// pruneOrphans removes bodies without a run: no run can need them, so it does not ask.
+func (s *session) pruneOrphans(ctx context.Context, dryRun bool) error {
+	rt, err := s.rt(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := rt.Runs().OrphanedBodies(ctx, &core.OrphanOptions{Remove: !dryRun})
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return s.emit("orphans", found)
+	}
+	s.line("%d of %d bodies belong to no run, with %d bytes; %d removed", found.Orphans, found.Seen, found.Bytes, found.Removed)
+	return nil
+}
+
 func runsPruneCommand() *command {
 	return &command{
 		name:  "prune",
@@ -263,8 +280,13 @@ func runsPruneCommand() *command {
 			dryRun := flags.Bool("dry-run", false, "count, and remove nothing")
 			limit := flags.Int("limit", 0, "NUMBER of runs at most; all unless given")
 			yes := flags.Bool("yes", false, "do not ask")
+			orphans := flags.Bool("orphans", false, "remove large bodies that belong to no run, and nothing else")
 			return func(ctx context.Context, s *session, _ []string) error {
 				switch {
+				case *orphans && options.OlderThan == notGiven:
+					return s.pruneOrphans(ctx, *dryRun)
+				case *orphans:
+					return usagef("give one of them; ", "--orphans and --older-than exclude each other")
 				case options.OlderThan == notGiven:
 					return usagef(
 						"give a duration like 90d, or 0 for all runs that have ended; ",

@@ -90,6 +90,15 @@ func (s *session) doctor(ctx context.Context, sample int, all, publish bool) err
 		if err := s.examine(ctx, func(err error) { code = cmp.Or(code, max(exitCode(err), ExitFailed)) }); err != nil {
 			return err
 		}
+		for _, f := range doctor.Bodies(ctx, s.runtime, all) {
+			if f.Status == doctor.Failing {
+				err := &runlane.Error{Code: runlane.ErrorCode(f.Code), Message: f.Detail, Hint: f.Fix}
+				code = cmp.Or(code, max(exitCode(err), ExitFailed))
+			}
+			if err := s.showFinding(f); err != nil {
+				return err
+			}
+		}
 		progress := func(pages int) { s.note("%d pages checked", pages) }
 		for _, check := range doctor.Invariants(sample, all, progress) {
 			if err := try(Check(check), 24*time.Hour); err != nil {

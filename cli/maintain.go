@@ -127,13 +127,14 @@ func (s *session) readTargets(file string) (*target.Targets, error) {
 }
 
 func (s *session) worker(ctx context.Context, options *core.WorkOptions, file string) error {
+	ofFile := 0
 	around := host.Host{Metrics: ignored{}} // with metrics, commits include their events
 	if file != "" {
 		targets, err := s.readTargets(file)
 		if err != nil {
 			return err
 		}
-		around.Handlers, around.Schedules = targets.Handlers, targets.Schedules
+		around.Handlers, around.Schedules, ofFile = targets.Handlers, targets.Schedules, len(targets.Handlers)
 	}
 	rt, err := s.rt(host.With(ctx, around))
 	if err != nil {
@@ -161,7 +162,9 @@ func (s *session) worker(ctx context.Context, options *core.WorkOptions, file st
 		s.note("runs are in this process's memory: they end with it, and no other program sees them. RUNLANE_LANE " +
 			"and RUNLANE_TABLE name another place")
 	}
-	s.noteKeys(rt)
+	if len(definitions) > ofFile { // tasks of a file make no tokens
+		s.noteKeys(rt)
+	}
 	for _, queue := range options.Queues {
 		(&filter{queue: string(queue)}).doubt(ctx, s)
 	}

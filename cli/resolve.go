@@ -9,6 +9,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/apart"
 	"github.com/runlane/runlane-go/internal/taskbook"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -20,6 +21,7 @@ func (s *session) findRun(ctx context.Context, given string, exact bool) (*runla
 	if err != nil {
 		return nil, err
 	}
+	ctx = apart.Leave(ctx)
 	run, err := rt.Runs().Get(ctx, runlane.RunID(given))
 	if !errors.Is(err, runlane.ErrRunNotFound) {
 		return run, err

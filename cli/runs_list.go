@@ -16,6 +16,7 @@ import (
 func runsCommand() *command {
 	return &command{name: "runs", short: "Look at runs, stop them, repeat them, remove them", below: []*command{
 		runsListCommand(), runsGetCommand(), runsEventsCommand(), runsAttemptsCommand(), runsStepsCommand(),
+		runsLogsCommand(),
 		runsReceiptsCommand(),
 		runsTreeCommand(),
 		runsExplainCommand(),

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -35,6 +36,11 @@ func runsGetCommand() *command {
 					run, err := s.findRun(ctx, given, false)
 					if err != nil {
 						return err
+					}
+					if *payload || *output { // with the bodies that findRun leaves
+						if run, err = s.runtime.Runs().Get(ctx, run.ID); err != nil {
+							return err
+						}
 					}
 					switch {
 					case *payload:
@@ -85,8 +91,8 @@ func (s *session) showRun(ctx context.Context, run *runlane.Run) error {
 		[2]string{"singleton key", run.SingletonKey},
 		[2]string{"concurrency key", run.ConcurrencyKey},
 		[2]string{"meta", pairsText(run.Meta)},
-		[2]string{"payload", bodyText(run.Payload, run.PayloadError())},
-		[2]string{"output", bodyText(run.Output, run.OutputError())},
+		[2]string{"payload", cmp.Or(apartText(run, "payload"), bodyText(run.Payload, run.PayloadError()))},
+		[2]string{"output", cmp.Or(apartText(run, "output"), bodyText(run.Output, run.OutputError()))},
 		[2]string{"encrypted with", keysText(run.Sealed)},
 	)
 	return nil
@@ -121,6 +127,21 @@ func bodyText(body []byte, unreadable error) string {
 		return e.Message
 	}
 	return shortened(string(body), shownBody)
+}
+
+// apartText describes a large body, which findRun leaves apart from its run; "" if there is none.
+func apartText(run *runlane.Run, name string) string {
+	if run.Sealed == nil {
+		return ""
+	}
+	about := run.Sealed.PayloadApart
+	if name == "output" {
+		about = run.Sealed.OutputApart
+	}
+	if about.Bytes == 0 || run.PayloadError() != nil || run.OutputError() != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d bytes apart from the run, sha256 %s; --%s writes it", about.Bytes, about.SHA256, name)
 }
 
 func keysText(sealed *runlane.Sealed) string {

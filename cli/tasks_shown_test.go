@@ -38,6 +38,7 @@ func TestTasksList_JSON_ShowsEveryFieldOfARecord(t *testing.T) {
 		Backoff:        "fixed, 1m",
 		Timeout:        2 * time.Minute,
 		ErrorMessages:  true,
+		KeepLogs:       true,
 		Version:        3,
 		SeenAt:         w.now(),
 	}
@@ -55,6 +56,7 @@ func TestTasksList_JSON_ShowsEveryFieldOfARecord(t *testing.T) {
 		"Backoff":               `"backoff":"fixed, 1m"`,
 		"Timeout":               `"timeout":"2m"`,
 		"ErrorMessages":         `"errorMessages":true`,
+		"KeepLogs":              `"keepLogs":true`,
 		"Version":               `"version":3`,
 		"SeenAt":                `"seenAt":"2026-03-01T12:00:00Z"`,
 	}

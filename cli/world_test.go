@@ -41,7 +41,8 @@ type world struct {
 	stdin   string
 	wrap    func(lane.Storage) lane.Storage // nil: as it is
 	codec   runlane.Codec
-	faults  int // wrong options
+	bodies  *lane.Bodies // nil: none
+	faults  int          // wrong options
 
 	endpoint  string // in place of AWS; "" is the world's own storage
 	interrupt string // what on stderr interrupts the next command
@@ -76,6 +77,7 @@ var (
 	bulk    = runlane.NewTask("emails.bulk", &runlane.TaskOptions[letter]{Queue: runlane.Queue{Name: "slow", Concurrency: 1}})
 	flaky   = runlane.NewTask("emails.flaky", &runlane.TaskOptions[json.RawMessage]{
 		Retry: runlane.Retry{MaxAttempts: 2, Backoff: runlane.Fixed(time.Minute), NoJitter: true}, ErrorMessages: true,
+		KeepLogs: true,
 	})
 	patient = runlane.NewTask[struct{}]("emails.patient", nil)
 	watched = runlane.NewTask("emails.watched", &runlane.TaskOptions[struct{}]{ErrorMessages: true})
@@ -149,6 +151,7 @@ func (w *world) options() *core.Options {
 			if _, err := runlane.Step(ctx, a, "find mailbox", func(context.Context) (string, error) { return "INBOX", nil }); err != nil {
 				return err
 			}
+			a.Logger().Info("mailbox found", "name", "INBOX", "quota", slog.GroupValue(slog.Int("used", 100)))
 			a.SetReceipt(runlane.Receipt{
 				Target: runlane.ReceiptCommand, StartedAt: w.now(), EndedAt: w.now(), Command: "sendmail", ExitCode: new(a.Number), Stderr: "full\n",
 			})
@@ -195,7 +198,7 @@ func (w *world) open(ctx context.Context) (*core.Runtime, error) {
 	if w.wrap != nil {
 		storage = w.wrap(storage)
 	}
-	l, err := lane.New(storage, transport, &lane.Options{Name: "memory"})
+	l, err := lane.New(storage, transport, &lane.Options{Bodies: w.bodies, Name: "memory"})
 	if err != nil {
 		return nil, err
 	}

@@ -154,7 +154,7 @@ func TestPages_ShowWhatThereIs(t *testing.T) {
 		"/runs?find=mail.broken":         {string(s.Failed)},
 		"/runs?find=" + string(s.Failed): {"Failure", "mail.broken"},
 		"/runs/" + string(s.Failed):      {"the mail server refused it", "runlane runs retry " + string(s.Failed)},
-		"/runs/" + string(s.Asking):      {"Refund 40 euros?", "looked up", "Answer approved", "Timeline", ">0</text>", ">step looked up</text>"},
+		"/runs/" + string(s.Asking):      {"Refund 40 euros?", "looked up", "Log of attempt 1", "INFO   asks for the refund  order=7 from=", "Answer approved", "Timeline", ">0</text>", ">step looked up</text>"},
 		"/runs/" + string(s.Succeeded):   {"half way", "ada", "run.succeeded"},
 		"/runs/" + string(s.Hostile):     {"12345678901234567890.10", `\u202e`},
 		"/queues":                        {"slow", "default"},
@@ -226,6 +226,22 @@ func TestSchedules_ShowWhatMadeNoRun(t *testing.T) {
 		": odd&lt;b&gt;", "older ones", `title="2026-01-02 02:00:00.000Z"`)
 	if strings.Contains(shown, "sixth") {
 		t.Error("more than five times are shown")
+	}
+}
+
+// A body that the lane keeps apart is no part of the page.
+func TestRun_LargeBodyIsALink(t *testing.T) {
+	t.Parallel()
+	task := runlane.NewTask[string]("large", nil)
+	w := programOn(t, memlane.New(), task.Handle(func(context.Context, *runlane.Attempt, string) error { return nil }))
+	result, err := w.Trigger(t.Context(), task.With(strings.Repeat("x", 2<<20)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := siteOf(t, w, nil)
+	page := s.get(http.StatusOK, "/runs/"+string(result.Run.ID))
+	if s.has(page, "2097154 bytes, kept apart from the run", "SHA-256", "/payload\""); len(page) > 1<<20 {
+		t.Errorf("the page has %d bytes", len(page))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/apart"
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
@@ -27,7 +28,7 @@ const (
 )
 
 func (v *visitor) run() (*page, error) {
-	ctx, id := v.r.Context(), runlane.RunID(v.r.PathValue("run"))
+	ctx, id := apart.Leave(v.r.Context()), runlane.RunID(v.r.PathValue("run"))
 	run, err := v.rt.Runs().Get(ctx, id)
 	if runlane.CodeOf(err) == runlane.ErrRunNotFound {
 		if whole, err := v.runByPrefix(string(id)); err != nil || whole != "" {
@@ -51,6 +52,10 @@ func (v *visitor) run() (*page, error) {
 	if runlane.CodeOf(err) == runlane.ErrCapabilityUnsupported {
 		kept, err = &core.Kept{}, nil
 	}
+	if err != nil {
+		return nil, err
+	}
+	logs, err := v.log(run)
 	if err != nil {
 		return nil, err
 	}
@@ -82,10 +87,11 @@ func (v *visitor) run() (*page, error) {
 		section("Attempts", v.attempts(run, attempts, more)),
 		v.steps(id, kept.Steps),
 		v.receipts(id, kept.Receipts),
+		logs,
 		v.called(id, tree),
 		v.others(id, children),
-		v.body("Payload", "payload", run.Payload, run.PayloadError(), id),
-		v.body("Output", "output", run.Output, run.OutputError(), id),
+		v.body("Payload", "payload", run.Payload, run.PayloadError(), id, apartOf(run).PayloadApart),
+		v.body("Output", "output", run.Output, run.OutputError(), id, apartOf(run).OutputApart),
 		section("Events", history),
 	}}
 	if !run.Status.Terminal() {
@@ -240,7 +246,10 @@ func bar(class string, left, width float64) g.Node {
 }
 
 // body shows a payload or output as folding JSON, with a link to the raw bytes.
-func (v *visitor) body(title, name string, text []byte, fault error, id runlane.RunID) g.Node {
+func (v *visitor) body(
+	title, name string, text []byte, fault error, id runlane.RunID, about runlane.BodyApart,
+) g.Node {
+	link := h.A(h.Href(v.Prefix+"/v1/runs/"+pathEscape(string(id))+"/"+name), g.Text("as it is"))
 	switch {
 	case v.HidePayloads:
 		note := h.P(h.Class("note"), g.Text(
@@ -248,19 +257,28 @@ func (v *visitor) body(title, name string, text []byte, fault error, id runlane.
 		return g.If(name == "payload", section(title, note))
 	case fault != nil:
 		return section(title, h.P(h.Class("note"), g.Text(visible(fault.Error()))))
+	case about.Bytes > 0: // too large for a page
+		return section(title, h.P(h.Class("note"), g.Textf("%d bytes, kept apart from the run · ", about.Bytes), link,
+			g.Text(" · SHA-256 "), h.Code(g.Text(about.SHA256))))
 	case text == nil:
 		return g.Group{}
 	}
 	return section(title, g.Group{
-		h.P(h.Class("note"), g.Textf("%d bytes · ", len(text)),
-			h.A(h.Href(v.Prefix+"/v1/runs/"+pathEscape(string(id))+"/"+name), g.Text("as it is"))),
+		h.P(h.Class("note"), g.Textf("%d bytes · ", len(text)), link),
 		v.tree(text),
 	})
 }
 
+func apartOf(run *runlane.Run) runlane.Sealed {
+	if run.Sealed == nil {
+		return runlane.Sealed{}
+	}
+	return *run.Sealed
+}
+
 func (v *visitor) history(run *runlane.Run) (g.Node, error) {
 	var rows g.Group
-	for event, err := range v.rt.Runs().Events(v.r.Context(), run.ID, &core.EventOptions{Descending: true}) {
+	for event, err := range v.rt.Runs().Events(apart.Leave(v.r.Context()), run.ID, &core.EventOptions{Descending: true}) {
 		if err != nil {
 			return nil, err
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/apart"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -33,6 +34,7 @@ type execution struct {
 	spare    *runlane.Run // the run before the claim, whose memory the outcome reuses; nil: none
 	cancel   context.CancelCauseFunc
 	logs     lazyHandler
+	kept     *attemptLog // nil: the task keeps no log
 	logger   slog.Logger
 	short    bool            // the deadline leaves less than rules.due
 	cut      bool            // the deadline ended the attempt
@@ -152,7 +154,7 @@ func (rt *Runtime) claimedAfterAll(ctx context.Context, err error, id runlane.Ru
 	if !ok || e.Code != runlane.ErrStorageUnavailable || e.Meta["outcome"] != "unknown" {
 		return false
 	}
-	run, err := rt.storage().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
+	run, err := rt.storage().GetRun(apart.Leave(ctx), lane.RunKey{Environment: rt.environment, RunID: id})
 	if err != nil || !run.Status.Owned() || run.Lease.Token != token {
 		return false
 	}
@@ -170,6 +172,9 @@ func (x *execution) perform(ctx context.Context, executions *executionSet) (*Del
 	x.cancel, x.handling = cancel, handling
 	defer cancel(nil)
 	x.wake = make(chan struct{}, 2)
+	if x.handler.Task.KeepLogs && x.rt.storage().Capabilities().SuspendsRuns {
+		x.kept = &attemptLog{x: x}
+	}
 	x.ctx, x.set = ctx, executions
 	executions.add(x, x.nextBeat())
 	defer executions.remove(x)
@@ -190,6 +195,7 @@ func (x *execution) once(ctx, limited, handling context.Context) (result *Delive
 	x.cut = x.short && limited.Err() != nil && ctx.Err() == nil
 	x.flushNotes(ctx, true)
 	x.flushCheckpoints(ctx, true)
+	x.flushLog(ctx)
 	x.keepReceipt(ctx)
 	if !returned {
 		result, err = x.abandon(ctx, handling)
@@ -315,6 +321,9 @@ func (x *execution) newAttempt() *runlane.Attempt {
 		given.Sealed = new(*given.Sealed)
 	}
 	x.logger = *slog.New(&x.logs)
+	if x.kept != nil {
+		x.logger = *slog.New(x.keeping(&x.logs))
+	}
 	return runlane.NewAttempt(given, x.started.Counters.Attempts, runlane.AttemptHost{
 		Logger:   &x.logger,
 		Reports:  x,

@@ -67,6 +67,9 @@ func (c *calling) prepare() error {
 		if err != nil {
 			return safeError(err)
 		}
+		if err := c.rt.checkSize("payload", prepared.Payload); err != nil {
+			return err
+		}
 		if call.Task.ID != c.request.Calls[0].Task.ID {
 			return callInvalid(c.request.Name, "make a call for each task", "has more than one task")
 		}
@@ -110,6 +113,10 @@ func (x *execution) CallRuns(ctx context.Context, request runlane.CallRequest) (
 	}
 	answered := false
 	defer func() { x.endCall(request.Name, answered) }()
+	if runs, err = x.inheritCall(ctx, &c); runs != nil || err != nil {
+		answered = err == nil
+		return runs, err
+	}
 	known, begun, err := x.beginCall(ctx, &c)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -69,6 +70,9 @@ func (x *execution) noteCheckpoint(ctx context.Context, record *runlane.StepReco
 			return err
 		}
 		known = &runlane.StepRecord{}
+	}
+	if err := x.rt.checkSize(fmt.Sprintf("checkpoint %q", record.Name), record.Result); err != nil {
+		return err
 	}
 	size := s.bytes - len(known.Result) + len(record.Result)
 	if size > runlane.MaxStepsBytes {

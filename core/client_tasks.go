@@ -73,6 +73,9 @@ func (rt *Runtime) define(task *runlane.Definition) {
 
 // checkPayload runs the task's Check. A panic fails this call alone.
 func (rt *Runtime) checkPayload(task runlane.TaskID, payload json.RawMessage) error {
+	if err := rt.checkSize("payload", payload); err != nil {
+		return err
+	}
 	t, ok := rt.clientTasks[task]
 	if !ok || t.Check == nil {
 		return nil

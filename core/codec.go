@@ -17,13 +17,16 @@ const (
 	maxKeyName = 64
 )
 
+const unknownForm = "it is stored in a form that this version does not know"
+
 // codedStorage wraps the storage's methods with the codec: core has plain bodies, the storage encoded ones. Without a
 // codec everything passes unchanged, and encoded bodies cannot be read.
 type codedStorage struct {
 	lane.Storage
 
 	codec runlane.Codec // nil: none
-	ends  *ends         // notified of committed ends; nil: none
+	check func(what string, body []byte) error
+	ends  *ends // notified of committed ends; nil: none
 }
 
 // storage returns the lane's storage, wrapped by the codec (codedStorage), and by hooks and metrics (observe.go).
@@ -34,6 +37,7 @@ func (rt *Runtime) encode(codec runlane.Codec) {
 	rt.codec = &codedStorage{
 		Storage: rt.lane.Storage,
 		codec:   codec,
+		check:   rt.checkSize,
 		ends:    &rt.ends,
 	}
 	coded.Storage = rt.codec
@@ -110,12 +114,14 @@ func (s *codedStorage) decodeBody(
 ) (plain []byte, key, fault string, err error) {
 	body := stored
 	switch coded := isCoded(stored); {
+	case lane.IsReference(stored):
+		return nil, "", "the lane keeps it apart from the run, and this process has no store of bodies", nil
 	case len(stored) == 0 || !coded && s.codec == nil:
 		return stored, "", "", nil
 	case coded:
 		var ok bool
 		if key, body, ok = parseCoded(stored); !ok {
-			return nil, "", "it is stored in a form that this version does not know", nil
+			return nil, "", unknownForm, nil
 		}
 	}
 	if s.codec == nil {
@@ -162,15 +168,64 @@ func (s *codedStorage) open(ctx context.Context, run *runlane.Run) (err error) {
 	}
 	sealed := runlane.Sealed{}
 	of := runlane.BodyRef{Environment: runlane.Environment(run.Environment.Name()), RunID: run.ID, TaskID: run.TaskID}
-	if run.Payload, sealed.PayloadKey, sealed.PayloadFault, err = s.decodeBody(ctx, of, run.Payload); err != nil {
-		return err
+	if run.Sealed != nil { // kept apart
+		sealed = *run.Sealed
+	}
+	if sealed.PayloadFault == "" {
+		sealed.PayloadApart = apartOr(run.Payload, sealed.PayloadApart)
+		if run.Payload, sealed.PayloadKey, sealed.PayloadFault, err = s.decodeBody(ctx, of, run.Payload); err != nil {
+			return err
+		}
 	}
 	of.TaskID, of.Output = "", true
-	run.Output, sealed.OutputKey, sealed.OutputFault, err = s.decodeBody(ctx, of, run.Output)
+	if sealed.OutputFault == "" {
+		sealed.OutputApart = apartOr(run.Output, sealed.OutputApart)
+		run.Output, sealed.OutputKey, sealed.OutputFault, err = s.decodeBody(ctx, of, run.Output)
+	}
 	if sealed != (runlane.Sealed{}) {
 		run.Sealed = &sealed
 	}
 	return err
+}
+
+// fill reads the bodies of a run that was read without those kept apart.
+func (s *codedStorage) fill(ctx context.Context, run *runlane.Run) error {
+	below, ok := s.Storage.(*bodyStorage)
+	if !ok || run.Sealed == nil {
+		return nil
+	}
+	payload, output := run.Sealed.PayloadApart, run.Sealed.OutputApart
+	read := runlane.Run{Environment: run.Environment, ID: run.ID, TaskID: run.TaskID}
+	if payload.Bytes > 0 {
+		read.Payload = lane.Reference{At: run.CreatedAt.UnixMilli(), BodyApart: payload}.Stored()
+	}
+	if output.Bytes > 0 {
+		read.Output = lane.Reference{At: run.CreatedAt.UnixMilli(), BodyApart: output}.Stored()
+	}
+	_, err := below.whole(ctx, &read, nil)
+	if err == nil {
+		err = s.open(ctx, &read)
+	}
+	if err != nil || read.Sealed == nil {
+		return err
+	}
+	if payload.Bytes > 0 {
+		run.Payload = read.Payload
+		run.Sealed.PayloadKey, run.Sealed.PayloadFault = read.Sealed.PayloadKey, read.Sealed.PayloadFault
+	}
+	if output.Bytes > 0 {
+		run.Output = read.Output
+		run.Sealed.OutputKey, run.Sealed.OutputFault = read.Sealed.OutputKey, read.Sealed.OutputFault
+	}
+	return nil
+}
+
+// apartOr describes a body that a process without the store of bodies has read.
+func apartOr(stored []byte, about runlane.BodyApart) runlane.BodyApart {
+	if r, ok := lane.ParseReference(stored); ok {
+		return r.BodyApart
+	}
+	return about
 }
 
 func (s *codedStorage) opened(ctx context.Context, run *runlane.Run, err error) (*runlane.Run, error) {

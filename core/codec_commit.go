@@ -74,8 +74,12 @@ func (c *coded) commit(commit *lane.Commit) {
 	}
 	if commit.Run != nil {
 		commit.Run.Payload, commit.Run.Output = bytes.Clone(run.Payload), bytes.Clone(run.Output)
-		if c.sealed != (runlane.Sealed{}) {
-			commit.Run.Sealed = new(c.sealed)
+		sealed := c.sealed
+		if about := commit.Run.Sealed; about != nil {
+			sealed.PayloadApart, sealed.OutputApart = about.PayloadApart, about.OutputApart
+		}
+		if sealed != (runlane.Sealed{}) {
+			commit.Run.Sealed = &sealed
 		}
 	}
 	for i := range min(len(commit.Events), len(c.plain.Events)) {
@@ -97,7 +101,24 @@ func (s *codedStorage) AppendRunEvents(ctx context.Context, command *lane.Append
 	return commit, err
 }
 
+// checkSizes refuses new bodies above the runtime's bound. Most callers have checked theirs before.
+func (s *codedStorage) checkSizes(t *lane.Transition) error {
+	for i := range t.Events {
+		switch body := t.Events[i].Body.(type) {
+		case *runlane.RunCreated:
+			return s.check("payload", body.Payload)
+		case *runlane.RunSucceeded:
+			return s.check("output", body.Output)
+		default: // the others have no bytes
+		}
+	}
+	return nil
+}
+
 func (s *codedStorage) append(ctx context.Context, command *lane.AppendCommand) (*lane.Commit, error) {
+	if err := s.checkSizes(&command.Transition); err != nil {
+		return nil, err
+	}
 	if s.codec == nil {
 		return s.Storage.AppendRunEvents(ctx, command)
 	}

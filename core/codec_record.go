@@ -9,10 +9,13 @@ import (
 )
 
 func (s *codedStorage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.StepRecord, error) {
+	if err := s.check(fmt.Sprintf("result of step %q", c.Record.Name), c.Record.Result); err != nil {
+		return nil, err
+	}
 	command, changed := c, ""
 	if s.codec != nil && len(c.Record.Result) > 0 {
 		given := *c
-		stored, _, err := s.encodeBody(ctx, recordBody(c.RunKey, c.Record.Name), c.Record.Result)
+		stored, _, err := s.encodeBody(ctx, recordBody(c.RunKey, &c.Record), c.Record.Result)
 		if err != nil {
 			return nil, err
 		}
@@ -43,16 +46,23 @@ func (s *codedStorage) ListRecords(
 }
 
 func (s *codedStorage) openRecord(ctx context.Context, key lane.RunKey, r *lane.StepRecord) (err error) {
-	r.Result, _, r.Fault, err = s.decodeBody(ctx, recordBody(key, r.Name), r.Result)
+	if r.Fault != "" {
+		return nil
+	}
+	r.Result, _, r.Fault, err = s.decodeBody(ctx, recordBody(key, r), r.Result)
 	return err
 }
 
-func recordBody(key lane.RunKey, name string) runlane.BodyRef {
+func recordBody(key lane.RunKey, r *lane.StepRecord) runlane.BodyRef {
+	kind := runlane.BodyStep
+	if r.Kind == runlane.StepKindLog {
+		kind = runlane.BodyLog
+	}
 	return runlane.BodyRef{
 		Environment: runlane.Environment(key.Environment.Name()),
 		RunID:       key.RunID,
-		Kind:        runlane.BodyStep,
-		Name:        name,
+		Kind:        kind,
+		Name:        r.Name,
 	}
 }
 

@@ -63,14 +63,7 @@ func (s *codedStorage) ReadMail(ctx context.Context, q *lane.MailQuery) (*lane.M
 		signal := &mail.Signals[i]
 		plain, key, fault, err := s.decodeBody(ctx, signalBody(q.RunKey, signal), signal.Body)
 		if err == nil && fault != "" {
-			err = &runlane.Error{
-				Code:      runlane.ErrPayloadUnreadable,
-				Message:   "the body of signal " + signal.Name + " cannot be read here: " + fault,
-				RunID:     q.RunID,
-				Retryable: true,
-				Hint:      "give this process the codec and the keys of the one that stored it",
-				Meta:      map[string]string{"key": key},
-			}
+			err = unreadableSignal(q.RunID, signal.Name, fault, key)
 		}
 		if err != nil {
 			return nil, err
@@ -78,6 +71,17 @@ func (s *codedStorage) ReadMail(ctx context.Context, q *lane.MailQuery) (*lane.M
 		signal.Body = plain
 	}
 	return mail, nil
+}
+
+func unreadableSignal(run runlane.RunID, name, fault, key string) error {
+	return &runlane.Error{
+		Code:      runlane.ErrPayloadUnreadable,
+		Message:   "the body of signal " + name + " cannot be read here: " + fault,
+		RunID:     run,
+		Retryable: true,
+		Hint:      "give this process the codec and the keys, and the store of bodies, of the one that stored it",
+		Meta:      map[string]string{"key": key},
+	}
 }
 
 func signalBody(key lane.RunKey, signal *lane.Signal) runlane.BodyRef {

@@ -121,6 +121,47 @@ func TestCodec_WhatCommitsReturn_IsPlain(t *testing.T) {
 	}
 }
 
+// writesStorage says that it commits the application's writes, and keeps those of the last commit.
+type writesStorage struct {
+	lane.Storage
+
+	writes runlane.Writes
+}
+
+func (s *writesStorage) Capabilities() lane.StorageCapabilities {
+	c := s.Storage.Capabilities()
+	c.CommitsWrites = true
+	return c
+}
+
+func (s *writesStorage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
+	s.writes = c.Writes
+	given := *c
+	given.Writes = nil
+	return s.Storage.AppendRunEvents(ctx, &given)
+}
+
+type someWrites struct{ runlane.Writes }
+
+// The application's own writes are committed with the run that a codec encodes, or whose payload is kept apart.
+func TestCodec_LeavesTheApplicationsWritesInTheCommit(t *testing.T) {
+	t.Parallel()
+	storage := &writesStorage{Storage: memlane.NewStorage(nil)}
+	l, err := lane.New(storage, scenarios.NewScriptedTransport(), &lane.Options{
+		Bodies: &lane.Bodies{Store: memlane.NewBodyStore(), Above: 1 << 10},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt := openQuiet(t, l, core.Options{Codec: &scriptedCodec{key: "k"}})
+	if _, err := rt.Trigger(t.Context(), largeTask.With(largeText), &runlane.TriggerOptions{Writes: someWrites{}}); err != nil {
+		t.Fatal(err)
+	}
+	if storage.writes != (someWrites{}) {
+		t.Errorf("the commit has the writes %v", storage.writes)
+	}
+}
+
 // Results of steps pass the codec, each under its name. What another process encoded and this one cannot open is listed without it.
 func TestCodec_Records(t *testing.T) {
 	t.Parallel()

@@ -74,6 +74,11 @@ func FuzzCursors(f *testing.F) {
 			events = err
 		}
 		count("events", events)
+		logs := error(nil)
+		for _, err := range rt.Runs().Logs(t.Context(), id, &core.LogOptions{After: after}) {
+			logs = err
+		}
+		count("logs", logs)
 		var told error
 		for _, err := range rt.Runs().Feed(t.Context(), &core.FeedOptions{After: after}) {
 			told = err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/apart"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -104,7 +105,7 @@ func (d *delivery) deliver(ctx context.Context) (*DeliveryResult, error) {
 	var run *runlane.Run
 	for range deliveryRounds + 1 {
 		var err error
-		run, err = d.rt.storage().GetRun(ctx, d.wakeup.RunKey)
+		run, err = d.read(ctx)
 		if isNotFound(err) {
 			return &DeliveryResult{Ignored: IgnoredNotFound}, nil
 		}
@@ -298,6 +299,18 @@ func (d *delivery) judge(ctx context.Context, run *runlane.Run, now time.Time, r
 		return judgement{}, err
 	}
 	return j, nil
+}
+
+// read reads the run. A large payload is read only for a run that may be executed: most wakeups of others are late.
+func (d *delivery) read(ctx context.Context) (*runlane.Run, error) {
+	run, err := d.rt.storage().GetRun(apart.Leave(ctx), d.wakeup.RunKey)
+	if err != nil || run.Sealed == nil || run.Sealed.PayloadApart == (runlane.BodyApart{}) {
+		return run, err
+	}
+	if why := d.judgeRun(run, d.rt.now()).ignored; why != "" && why != IgnoredNotDue { // it may wait and execute
+		return run, nil
+	}
+	return run, d.rt.codec.fill(ctx, run)
 }
 
 // handlersHere returns the runtime's handlers, or the stand-ins of a claiming client.

@@ -24,6 +24,16 @@ func ExampleQueues_List() {
 	// mail 2 true true
 }
 
+// Large bodies are kept apart from their runs. Some may be left without a run, as by a trigger that was refused.
+func ExampleRuns_OrphanedBodies() {
+	ctx := context.Background()
+	rt := do(core.Open(ctx, memlane.New(), nil))
+	defer func() { _ = rt.Close(ctx) }()
+	found := do(rt.Runs().OrphanedBodies(ctx, &core.OrphanOptions{Remove: true}))
+	fmt.Println(found.Seen, found.Orphans, found.Removed)
+	// Output: 0 0 0
+}
+
 // A program without tasks, like a command line, finds the queues that others use.
 func ExampleQueues_InUse() {
 	ctx := context.Background()

@@ -71,6 +71,9 @@ func (x *execution) mailFor(ctx context.Context, request *runlane.WaitRequest) (
 		})
 		uncounted := func(s lane.Signal) bool { return s.Number > mail.Count }
 		if err != nil || request.All || len(request.Names) == 1 || !slices.ContainsFunc(mail.Signals, uncounted) {
+			if err == nil {
+				err = x.addUnread(ctx, mail, request.Names)
+			}
 			return mail, err
 		}
 	}

@@ -31,7 +31,7 @@ var (
 	moveGood = runlane.NewTask("move.good", &runlane.TaskOptions[string]{
 		IdempotencyKey: func(s string) string { return s }, IdempotencyTTL: 24 * time.Hour,
 	})
-	moveBad  = runlane.NewTask[string]("move.bad", nil)
+	moveBad  = runlane.NewTask("move.bad", &runlane.TaskOptions[string]{KeepLogs: true})
 	moveSlow = runlane.NewTask("move.slow", &runlane.TaskOptions[string]{
 		Queue: runlane.Queue{Name: "one", Concurrency: 1}, SingletonKey: func(s string) string { return s },
 	})
@@ -45,7 +45,10 @@ func newMover(t *testing.T, l *lane.Lane) *mover {
 	rt := openQuiet(t, l, core.Options{
 		Handlers: []runlane.Handler{
 			moveGood.Handle(func(_ context.Context, a *runlane.Attempt, s string) error { return a.SetOutput("done " + s) }),
-			moveBad.Handle(func(context.Context, *runlane.Attempt, string) error { return runlane.Permanent(errors.New("bad")) }),
+			moveBad.Handle(func(_ context.Context, a *runlane.Attempt, _ string) error {
+				a.Logger().Error("bad")
+				return runlane.Permanent(errors.New("bad"))
+			}),
 			moveSlow.Handle(func(context.Context, *runlane.Attempt, string) error { return nil }),
 			moveLong.Handle(func(_ context.Context, a *runlane.Attempt, s string) error {
 				switch {
@@ -121,6 +124,9 @@ func (m *mover) histories() map[runlane.RunID]string {
 				m.t.Fatal(err)
 			}
 			text = append(append(text, '\n'), line...)
+		}
+		for _, line := range linesOf(m.t, m.Runtime, run.ID, nil) {
+			text = append(text, "\nlogged "+line...)
 		}
 		records, err := m.Lane().Storage.ListRecords(m.t.Context(), &lane.RecordQuery{
 			PageQuery: lane.PageQuery{Environment: run.Environment}, RunID: run.ID, CreatedAt: run.CreatedAt,

@@ -50,6 +50,8 @@ type Runtime struct {
 	keep         keeping
 	coded        bool // there is a codec
 	codec        *codedStorage
+	maxBody      int          // bytes of a payload, an output, a result or a signal
+	limits       lane.Storage // the storage without the store of bodies, for records that hold their bodies
 	texts        errorTexts
 	middleware   []runlane.Middleware
 	world        World
@@ -91,6 +93,7 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 		return nil, err
 	}
 	rt.undelayed = rt.queuesWithoutDelay()
+	rt.keepApart()
 	rt.encode(options.Codec)
 	if err := rt.checkScheduledPayloads(ctx); err != nil {
 		return nil, err
@@ -197,6 +200,9 @@ func (rt *Runtime) validate(options *Options) error {
 		)
 	}
 	if err := rt.checkKeep(); err != nil {
+		faults = append(faults, err)
+	}
+	if err := rt.boundBodies(options.MaxBodyBytes); err != nil {
 		faults = append(faults, err)
 	}
 	if isNil(options.Codec) { // its constructor failed; never fall back to plain payloads

@@ -43,6 +43,11 @@ type Options struct {
 	// fails with runlane.ErrLeaseExpired. 0 means runlane.DefaultMaxAbandoned, -1 no limit.
 	MaxAbandoned int
 
+	// MaxBodyBytes bounds payloads, outputs, results of steps and bodies of signals. 0 means runlane.MaxPayloadBytes.
+	// More, up to runlane.MaxBodyBytes, needs a lane that keeps large bodies apart from its storage (lane.Bodies). A
+	// schedule's payload stays bounded by what the storage holds.
+	MaxBodyBytes int
+
 	// Metrics receives counts and durations. nil means none.
 	Metrics Metrics
 

@@ -117,6 +117,9 @@ func (r *Runs) Progress(ctx context.Context, id runlane.RunID) (*runlane.Progres
 const encodedFrom = 64 << 10
 
 func (x *execution) checkOutput(b json.RawMessage) error {
+	if err := x.rt.checkSize("output", b); err != nil {
+		return err
+	}
 	stored := []byte(b)
 	if x.rt.coded && len(b) >= encodedFrom {
 		limited := afterCommit(x.ctx)

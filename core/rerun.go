@@ -2,8 +2,6 @@ package core
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -30,9 +28,10 @@ func (r *Runs) Rerun(ctx context.Context, id runlane.RunID, options *ChangeOptio
 	return repeated(r.Repeat(ctx, id, runlane.SourceRerun, options))
 }
 
-// Retry replaces a failed run by a new run. Unlike a rerun it takes over the idempotency key with its retention, so
-// that a trigger with the key returns the new run. The new run has the task's whole retry budget. Otherwise it equals
-// [Runs.Rerun]. A run that did not fail is runlane.ErrValidationFailed. If the run in Error.RunID has the key by now,
+// Retry replaces a failed run by a new run. Unlike a rerun it goes on from what the failed run remembers: steps,
+// checkpoints, snapshots, answers, calls whose runs all succeeded, and signals that no wait took. It takes over the
+// idempotency key with its retention, so that a trigger with the key returns the new run, and has the same
+// [runlane.Run.EffectID]. The new run has the task's whole retry budget. Otherwise it equals [Runs.Rerun]. A run that did not fail is runlane.ErrValidationFailed. If the run in Error.RunID has the key by now,
 // the error is runlane.ErrStorageConflict with runlane.ConflictIdempotencyKey.
 func (r *Runs) Retry(ctx context.Context, id runlane.RunID, options *ChangeOptions) (*runlane.Run, error) {
 	return repeated(r.Repeat(ctx, id, runlane.SourceManualRetry, options))
@@ -230,11 +229,7 @@ func (c change) repeatMeta(source map[string]string) map[string]string {
 	return meta
 }
 
-// repeatID is the same in every process, so a second call is harmless. It includes the source's creation time: a reused
-// id names another run.
+// repeatID is the same in every process, so a second call is harmless.
 func repeatID(source *runlane.Run, kind runlane.SourceType) runlane.RunID {
-	sum := sha256.Sum256(fmt.Appendf(
-		nil, "%s\x00%s\x00%s\x00%d", source.Environment.Name(), kind, source.ID, source.CreatedAt.UnixMilli(),
-	))
-	return runlane.RunID("run_" + hex.EncodeToString(sum[:16]))
+	return lane.RepeatID(kind, source.Environment, source.ID, source.CreatedAt)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/apart"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -23,9 +24,12 @@ func (rt *Runtime) Wait(ctx context.Context, id runlane.RunID) (*runlane.Run, er
 	defer rt.gate.leave()
 	var run *runlane.Run
 	err := rt.await(ctx, endOf{run: id}, func() (over bool, err error) {
-		run, err = rt.get(ctx, id)
+		run, err = rt.get(apart.Leave(ctx), id)
 		return err == nil && run.Status.Terminal(), err
 	})
+	if err == nil && run.Sealed != nil {
+		err = rt.codec.fill(ctx, run)
+	}
 	switch {
 	case err == nil:
 		return run, nil

@@ -230,7 +230,7 @@ func (rt *Runtime) checkScheduledPayloads(ctx context.Context) error {
 				stored = encoded
 			}
 		}
-		if err := rt.storage().CheckPayload(id, stored); err != nil {
+		if err := firstError(rt.checkSize("payload", s.Prepared.Payload), rt.limits.CheckPayload(id, stored)); err != nil {
 			return &runlane.Error{
 				Code:    runlane.ErrConfigurationInvalid,
 				Message: fmt.Sprintf("Options.Schedules: schedule %q: %s", s.ID, messageOf(err)),

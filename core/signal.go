@@ -88,7 +88,9 @@ func (rt *Runtime) newSignal(
 	if err != nil {
 		return nil, err
 	}
-	s.body, err = value.Prepare()
+	if s.body, err = value.Prepare(); err == nil {
+		err = rt.checkSize("signal", s.body)
+	}
 	return s, err
 }
 

@@ -25,6 +25,8 @@ type steps struct {
 	bytes   int                            // of all results
 	last    time.Time                      // time of the last record
 	began   int                            // the task version that the run began with
+
+	predecessors []*runlane.Run // that the run goes on from
 }
 
 var _ runlane.StepHost = (*execution)(nil)
@@ -161,8 +163,17 @@ func (x *execution) load(ctx context.Context) error {
 				continue
 			}
 			known[records[i].Name] = &records[i]
-			size += len(records[i].Result)
 		}
+	}
+	var err error
+	if s.predecessors, err = x.rt.predecessors(ctx, x.started); err != nil {
+		return err
+	}
+	if err := x.rt.inherit(ctx, s.predecessors, known); err != nil {
+		return err
+	}
+	for _, r := range known {
+		size += len(r.Result)
 	}
 	if err := x.settleVersion(ctx, known); err != nil {
 		return err

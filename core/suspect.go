@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/apart"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -80,7 +81,7 @@ func (rt *Runtime) Suspect(ctx context.Context, id runlane.RunID) (bool, error) 
 		return false, err
 	}
 	defer rt.gate.leave()
-	run, err := rt.storage().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
+	run, err := rt.storage().GetRun(apart.Leave(ctx), lane.RunKey{Environment: rt.environment, RunID: id})
 	if err != nil || run == nil || !run.Status.Active() {
 		return false, err
 	}

@@ -129,26 +129,33 @@ func (x *execution) readAnswer(
 		if !received {
 			continue
 		}
-		mail, err := x.rt.storage().ReadMail(ctx, &lane.MailQuery{
-			RunKey: lane.RunKey{Environment: x.rt.environment, RunID: x.started.ID},
-			Names:  []string{name},
-			ID:     id,
-		})
+		signal, err := x.signalOf(ctx, name, id)
 		if err != nil {
 			return answer, err
 		}
-		if len(mail.Signals) == 0 {
-			return answer, &runlane.Error{
-				Code:    runlane.ErrInvariantViolation,
-				Message: fmt.Sprintf("signal %q answered a wait, and is gone", name),
-				RunID:   x.started.ID,
-			}
-		}
-		answer.Signals = append(answer.Signals, runlane.ReceivedSignal{
-			Name: name, ID: id, Body: mail.Signals[0].Body,
-		})
+		answer.Signals = append(answer.Signals, *signal)
 	}
 	return answer, nil
+}
+
+// signalOf reads a signal that answered a wait of this run, or of one that it goes on from.
+func (x *execution) signalOf(ctx context.Context, name, id string) (*runlane.ReceivedSignal, error) {
+	for _, run := range append([]*runlane.Run{x.started}, x.steps.predecessors...) {
+		mail, err := x.rt.storage().ReadMail(ctx, &lane.MailQuery{
+			RunKey: lane.RunKey{Environment: x.rt.environment, RunID: run.ID}, Names: []string{name}, ID: id,
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(mail.Signals) > 0 {
+			return &runlane.ReceivedSignal{Name: name, ID: id, Body: mail.Signals[0].Body}, nil
+		}
+	}
+	return nil, &runlane.Error{
+		Code:    runlane.ErrInvariantViolation,
+		Message: fmt.Sprintf("signal %q answered a wait, and is gone", name),
+		RunID:   x.started.ID,
+	}
 }
 
 // checkWait refuses an impossible wait before any read or write.
@@ -349,6 +356,11 @@ func (x *execution) lookAgain() {
 	x.checkpoints.mu.Lock()
 	x.checkpoints.over = false
 	x.checkpoints.mu.Unlock()
+	if l := x.kept; l != nil {
+		l.mu.Lock()
+		l.over = false
+		l.mu.Unlock()
+	}
 	x.stateMu.Lock()
 	x.returned, x.verdict = false, verdict{}
 	x.stateMu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
@@ -146,6 +147,45 @@ func (h spanHandler) Handle(ctx context.Context, r slog.Record) error {
 
 func (h spanHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return spanHandler{h.Handler.WithAttrs(attrs)}
+}
+
+// A client's claim, its whole attempt, the run of its call, a batch and a schedule's occurrence are told too.
+func TestTracer_ClientsBatchesAndSchedules(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		seen := &spans{}
+		task := runlane.NewTask[int]("task", nil)
+		rt := openQuiet(t, memlane.New(), core.Options{
+			Tracer: seen.start, Tasks: []core.ClientTask{{Definition: task.Definition()}},
+			Schedules: []runlane.Schedule{{ID: "s", When: runlane.Every(time.Minute), Call: task.With(2)}},
+		})
+		ctx := context.WithValue(t.Context(), spanKey{}, "caller")
+		if _, err := rt.TriggerBatch(ctx, []core.BatchItem{{Call: task.With(1)}}); err != nil {
+			t.Fatal(err)
+		}
+		claim, err := rt.Claim(t.Context(), &core.ClaimOptions{Wait: runlane.NoWait})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := claim.Trigger(t.Context(), task.With(3), &runlane.TriggerOptions{Deferred: true}); err != nil {
+			t.Fatal(err)
+		}
+		if err := claim.Complete(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			tick(t, rt)
+			time.Sleep(time.Minute)
+		}
+		got := strings.Join(slices.Compact(slices.Sorted(slices.Values(seen.ended))), "\n")
+		for _, want := range []string{
+			"caller/create", "caller/create/publish", "caller/create/claim 1", "caller/create/attempt 1 succeeded", "caller/create/create", "create",
+		} {
+			if !slices.Contains(seen.ended, want) {
+				t.Errorf("no %q in\n%s", want, got)
+			}
+		}
+	})
 }
 
 func drainAll(t *testing.T, rt *core.Runtime) {

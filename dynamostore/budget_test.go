@@ -249,6 +249,18 @@ func TestBudget_LargePayload_IsPaidOnce(t *testing.T) {
 	}
 }
 
+// A reference to a body in the store of bodies costs no unit more than a small body, however large the body is.
+func TestBudget_BodiesApart_CostASimpleRun(t *testing.T) {
+	w := newWorld(t)
+	reference := lane.NewReference(w.now, make([]byte, 100<<20)).Stored()
+	before := w.store.Stats()
+	w.create(eager, 0, &runlane.RunCreated{Payload: reference}).ack().claim(budgetLease, true)
+	w.end(&runlane.RunSucceeded{Attempt: 1, Output: reference})
+	if used, want := w.store.Stats().Usage.Minus(before.Usage), budget(t)["a simple run"].Usage; used != want {
+		t.Errorf("used %+v, a simple run %+v", used, want)
+	}
+}
+
 func TestMissingTable_IsConfigurationInvalid(t *testing.T) {
 	w := newWorld(t)
 	missing := New(w.store.db.Client, "t-missing", nil)

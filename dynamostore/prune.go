@@ -3,8 +3,8 @@ package dynamostore
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"sync/atomic"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
@@ -54,13 +54,10 @@ func (s *Store) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Prun
 			return taken, p.progress.Pruned >= p.limit || taken < len(rows), err
 		},
 	)
-	if err != nil {
-		return nil, err
-	}
-	if more {
+	if more && err == nil {
 		p.progress.Next = rows.SealCursor(scope, stopped)
 	}
-	return &p.progress, nil
+	return &p.progress, err
 }
 
 // pruneRows prunes rows in order up to the call's limit, and returns how many it pruned or skipped.
@@ -86,13 +83,17 @@ func (s *Store) pruneRows(ctx context.Context, p *pruning, entries []ddb.Row) (t
 	if err != nil {
 		return 0, err
 	}
+	remembered, err := s.remembered(ctx, p.PruneCommand, runs)
+	if err != nil {
+		return 0, err
+	}
 	var chosen []*rows.Run
 	goes := map[runlane.RunID]bool{}
 	for ; taken < len(entries) && p.progress.Pruned+len(chosen) < p.limit; taken++ {
 		r := runs[ids[taken]]
 		switch {
 		case r == nil || r.DoneA != entries[taken].Sort: // already pruned, or the ID is used again: the index is late
-		case r.NotificationPending() || r.Needed(from, goes) || r.InFlow(flows):
+		case r.NotificationPending() || r.Needed(from, goes) || r.InFlow(flows) || remembered[ids[taken]]:
 		case !p.ReleaseOwners &&
 			slices.ContainsFunc(owners[ids[taken]], func(o rows.Owner) bool { return o.Holds(r, s.now()) }):
 			p.progress.Skipped++
@@ -101,15 +102,19 @@ func (s *Store) pruneRows(ctx context.Context, p *pruning, entries []ddb.Row) (t
 			goes[ids[taken]] = true
 		}
 	}
-	var removed atomic.Int64
-	err = ddb.InParallel(ctx, chosen, func(ctx context.Context, _ int, r *rows.Run) error {
-		gone, err := s.pruneRun(ctx, r, owners[r.Key().RunID])
-		if gone {
-			removed.Add(1)
-		}
+	removed := make([]bool, len(chosen))
+	err = ddb.InParallel(ctx, chosen, func(ctx context.Context, i int, r *rows.Run) (err error) {
+		removed[i], err = s.pruneRun(ctx, r, owners[r.Key().RunID])
 		return err
 	})
-	p.progress.Pruned += int(removed.Load())
+	for i, r := range chosen {
+		if removed[i] {
+			p.progress.Pruned++
+			p.progress.Removed = append(p.progress.Removed, lane.RunInstance{
+				RunID: r.Key().RunID, CreatedAt: r.CreatedAt.Time(),
+			})
+		}
+	}
 	return taken, err
 }
 
@@ -131,6 +136,38 @@ func (s *Store) sourcesOf(
 		return nil, nil
 	}
 	return s.readRuns(ctx, environment, ids)
+}
+
+// remembered returns the failed runs that must stay, since a run that goes on from one may need what it remembers: one in
+// its line of retries is active, or has not finished before the cutoff.
+func (s *Store) remembered(
+	ctx context.Context, c *lane.PruneCommand, runs map[runlane.RunID]*rows.Run,
+) (map[runlane.RunID]bool, error) {
+	cutoff, stay := rows.ToMillis(c.OlderThan), map[runlane.RunID]bool{}
+	latest := maps.Clone(runs) // by first run: the last one known of its line
+	for {
+		first := map[runlane.RunID]runlane.RunID{} // by ID of a retry
+		for id, r := range latest {
+			if r.State() == runlane.StatusFailed {
+				first[lane.RetryID(c.Environment, r.Key().RunID, r.CreatedAt.Time())] = id
+			}
+		}
+		if len(first) == 0 {
+			return stay, nil
+		}
+		retries, err := s.readRuns(ctx, c.Environment, slices.Collect(maps.Keys(first)))
+		if err != nil {
+			return nil, err
+		}
+		clear(latest)
+		for id, r := range retries {
+			if r.State().Active() || r.FinishedAt >= cutoff {
+				stay[first[id]] = true
+			} else {
+				latest[first[id]] = r
+			}
+		}
+	}
 }
 
 // ownersHeld reads which keys the runs still own: a key may have been reset or taken by another run.

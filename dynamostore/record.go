@@ -1,7 +1,9 @@
 package dynamostore
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
@@ -64,8 +66,8 @@ func (s *Store) ListRecords(ctx context.Context, q *lane.RecordQuery) (*runlane.
 		return nil, err
 	}
 	pk := rows.RunPK(lane.RunKey{Environment: q.Environment, RunID: q.RunID})
-	span := rows.RecordSpan(rows.ToMillis(q.CreatedAt))
-	scope := "records:" + pk + ":" + span
+	span := rows.RecordSpan(rows.ToMillis(q.CreatedAt), q.Logs)
+	scope := fmt.Sprintf("records:%s:%s%q%q", pk, span, q.From, q.Until)
 	var after recordPosition
 	if err := rows.OpenCursor(q.After, scope, &after); err != nil {
 		return nil, err
@@ -74,7 +76,8 @@ func (s *Store) ListRecords(ctx context.Context, q *lane.RecordQuery) (*runlane.
 		Operation: "list records",
 		Where:     "#pk = :pk AND #sk BETWEEN :from AND :until",
 		Values: item.Item{
-			":pk": item.Text(pk), ":from": item.Text(span), ":until": item.Text(span + item.BeyondKeys),
+			":pk": item.Text(pk), ":from": item.Text(span + q.From),
+			":until": item.Text(span + cmp.Or(q.Until, item.BeyondKeys)),
 		},
 		Limit: limit + 1,
 	}
@@ -90,6 +93,9 @@ func (s *Store) ListRecords(ctx context.Context, q *lane.RecordQuery) (*runlane.
 		record, err := recordOf(raw)
 		if err != nil {
 			return false, err
+		}
+		if !q.Includes(record.Name) { // BETWEEN includes its end
+			return true, nil
 		}
 		page.Items, size = append(page.Items, *record), size+len(record.Result)
 		return true, nil

@@ -3,6 +3,7 @@ package lane
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 
 	"github.com/runlane/runlane-go"
@@ -10,6 +11,8 @@ import (
 
 // Lane pairs a Storage with a Transport that wakes its workers. Name is for diagnostics. Build one with [New].
 type Lane struct {
+	// Bodies is where runtimes keep large bodies. nil: in the storage, which may refuse them.
+	Bodies *Bodies
 	// Environment of a runtime with no environment in its own options.
 	Environment runlane.Environment
 	Name        string
@@ -23,6 +26,8 @@ type Lane struct {
 
 // Options of [New]. nil means none.
 type Options struct {
+	// Bodies of [Lane]. nil means none.
+	Bodies *Bodies
 	// Environment for lanes that are configured with one, as awslane is by RUNLANE_ENV.
 	Environment runlane.Environment
 	// Name defaults to "lane".
@@ -45,6 +50,7 @@ func New(storage Storage, transport Transport, options *Options) (*Lane, error) 
 		options = &Options{}
 	}
 	l := &Lane{
+		Bodies:            options.Bodies,
 		Environment:       options.Environment,
 		Name:              options.Name,
 		Storage:           storage,
@@ -68,6 +74,10 @@ func New(storage Storage, transport Transport, options *Options) (*Lane, error) 
 			Hint:    "use printable text without ':', or leave it empty",
 			Cause:   err,
 		}
+	}
+	if b := l.Bodies; b != nil && (isNil(b.Store) || b.Above < MinBodiesAbove) {
+		return nil, invalid("lane has bodies without a store, or keeps small ones apart",
+			fmt.Sprintf("set Bodies.Store, and Bodies.Above to at least %d", MinBodiesAbove))
 	}
 	c := l.Capabilities()
 	if l.ProductionDurable && (!c.Storage.DurableState || !c.Transport.DurableDelivery) {

@@ -1,6 +1,9 @@
 package lane
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -34,6 +37,20 @@ func HoldsSlot(run *runlane.Run) bool {
 // same ID.
 func Repeats(s *runlane.Source) bool {
 	return s.Type == runlane.SourceRerun || s.Type == runlane.SourceManualRetry
+}
+
+// RetryID is the ID of the run by which an operator retries a failed run. It includes the creation time: a reused ID
+// names another run.
+func RetryID(environment runlane.Environment, id runlane.RunID, created time.Time) runlane.RunID {
+	return RepeatID(runlane.SourceManualRetry, environment, id, created)
+}
+
+// RepeatID is the ID of a repetition, of type SourceRerun or SourceManualRetry, of a run.
+func RepeatID(
+	kind runlane.SourceType, environment runlane.Environment, id runlane.RunID, created time.Time,
+) runlane.RunID {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d", environment.Name(), kind, id, created.UnixMilli()))
+	return runlane.RunID("run_" + hex.EncodeToString(sum[:16]))
 }
 
 // ReservationActive reports whether the queued run has a dispatch slot at t.

@@ -209,4 +209,6 @@ func (c *PruneCommand) PruneLimit() (int, error) {
 type PruneProgress struct {
 	Pruned, Skipped int
 	Next            runlane.Cursor
+	// Removed are the pruned runs. A storage that fails halfway returns them with its error, if it knows them.
+	Removed []RunInstance
 }

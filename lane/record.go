@@ -77,4 +77,14 @@ type RecordQuery struct {
 	PageQuery
 	RunID     runlane.RunID
 	CreatedAt time.Time
+	// Logs lists the records of kind runlane.StepKindLog; without it all others. A log and another record may have the
+	// same name.
+	Logs bool
+	// From, unless "", leaves out the names before it, and Until those from it on.
+	From, Until string
+}
+
+// Includes reports whether the query lists a name, as far as From and Until say.
+func (q *RecordQuery) Includes(name string) bool {
+	return name >= q.From && (q.Until == "" || name < q.Until)
 }

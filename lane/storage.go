@@ -177,7 +177,8 @@ type Storage interface {
 
 	// PruneRuns removes terminal runs, oldest first, a bounded number per call, resumable by cursor and after a crash.
 	// It skips runs with a pending notification ([MustNotify]), children of an active run, repetitions ([Repeats]) of a
-	// run that stays, and nodes of unfinished flows.
+	// run that stays, failed runs whose line of retries ([RetryID]) has one that is active or younger than the cutoff, and
+	// nodes of unfinished flows.
 	PruneRuns(ctx context.Context, c *PruneCommand) (*PruneProgress, error)
 
 	// PutTask stores the definition of a task for programs without its code and replaces the one with its ID. Of two

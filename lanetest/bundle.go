@@ -29,6 +29,8 @@ type bundle struct {
 
 	mu   sync.Mutex
 	made []lane.RunKey // runs to verify at the end
+
+	removed []lane.RunInstance // by the last prunings
 }
 
 func newBundle(t testing.TB, h StorageHarness) *bundle {

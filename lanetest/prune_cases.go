@@ -1,6 +1,7 @@
 package lanetest
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"testing"
@@ -20,6 +21,7 @@ func pruneCases() []storageCase {
 		{"TheCutoffIsExclusiveAtTheMillisecond", needsPruning, pruneCutoff},
 		{"RemovesGivenStatusesOnly", needsPruning, pruneStatuses},
 		{"KeepsARepetitionAsLongAsItsOrigin", needsPruning, pruneRepetition},
+		{"KeepsAFailedRunAsLongAsItsRetriesMayNeedIt", needsPruning, pruneRetried},
 		{"TakesTheOldestFirstOverAllStatuses", needsPruning, pruneOldest},
 		{"RefusesActiveStatusesAMissingCutoffAndLimitsOutOfRange", needsPruning, pruneInput},
 		{"CursorsBelongToOneRequest", needsPruning, pruneCursors},
@@ -63,7 +65,16 @@ func (b *bundle) pruneOnce(c *lane.PruneCommand) *lane.PruneProgress {
 	if progress == nil || progress.Pruned < 0 || progress.Pruned > limit {
 		b.t.Fatalf("one call with limit %d did %+v", limit, progress)
 	}
+	b.removed = append(b.removed, progress.Removed...)
+	if len(progress.Removed) != progress.Pruned && !b.h.LosesAnswers {
+		b.t.Fatalf("one call pruned %d runs and names %+v", progress.Pruned, progress.Removed)
+	}
 	return progress
+}
+
+// none reports whether a call neither pruned nor skipped anything, and was the last.
+func none(p *lane.PruneProgress) bool {
+	return p.Pruned == 0 && p.Skipped == 0 && p.Next == "" && len(p.Removed) == 0
 }
 
 // pruneThrough follows the cursors to the end.
@@ -88,13 +99,25 @@ func (b *bundle) pruneThrough(c *lane.PruneCommand) (pruned, skipped int) {
 func (b *bundle) wantPruned(c *lane.PruneCommand, skipped int, gone ...runlane.RunID) {
 	b.t.Helper()
 	b.forget(gone...)
+	var removed []lane.RunInstance
+	runs := must(b.storage.GetRuns(b.ctx(), &lane.RunsQuery{Environment: b.env, IDs: gone, WithoutPayload: true}))(b.t)
+	for _, run := range runs {
+		removed = append(removed, lane.RunInstance{RunID: run.ID, CreatedAt: run.CreatedAt})
+	}
 	total := 0
+	b.removed = nil
 	b.eventually(func() string { // an index may show a finished run late
 		n, passed := b.pruneThrough(c)
 		total += n
 		return difference([2]int{len(gone), skipped}, [2]int{total, passed})
 	})
 	b.wantGone(gone...)
+	for _, list := range [][]lane.RunInstance{removed, b.removed} {
+		slices.SortFunc(list, func(a, b lane.RunInstance) int { return cmp.Compare(a.RunID, b.RunID) })
+	}
+	if !b.h.LosesAnswers {
+		equal(b.t, "removed", removed, b.removed)
+	}
 }
 
 func (b *bundle) wantGone(ids ...runlane.RunID) {
@@ -222,6 +245,24 @@ func pruneRepetition(_ *testing.T, b *bundle) {
 	b.wantPruned(c, 0, append(again, origin.ID)...)
 }
 
+// A retry goes on from what the failed run remembers, and so does the retry of a retry.
+func pruneRetried(_ *testing.T, b *bundle) {
+	retry := func(of *runlane.Run) RunOptions {
+		return RunOptions{
+			ID:     lane.RetryID(of.Environment, of.ID, of.CreatedAt),
+			Source: runlane.Source{Type: runlane.SourceManualRetry, RunID: of.ID, CreatedAt: of.CreatedAt},
+		}
+	}
+	first := b.get(b.finished(noon, runlane.StatusFailed, RunOptions{}))
+	second := b.get(b.finished(noon.Add(time.Second), runlane.StatusFailed, retry(first)))
+	third := b.create(noon.Add(2*time.Second), retry(second))
+	b.wantPruned(b.pruning(noon.Add(time.Hour)), 0)
+	b.end(third, noon.Add(2*time.Hour), runlane.StatusSucceeded)
+	b.wantPruned(b.pruning(noon.Add(time.Hour)), 0)
+	b.wantThere(first.ID, second.ID, third.ID)
+	b.wantPruned(b.pruning(noon.Add(3*time.Hour)), 0, first.ID, second.ID, third.ID)
+}
+
 // After each call, what is left is the newer part of what there was, whatever the limit.
 func pruneOldest(t *testing.T, b *bundle) {
 	statuses := []runlane.Status{runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled}
@@ -245,7 +286,7 @@ func pruneOldest(t *testing.T, b *bundle) {
 			}
 		}
 	}
-	if progress := b.pruneOnce(b.pruning(noon.Add(time.Hour))); *progress != (lane.PruneProgress{}) {
+	if progress := b.pruneOnce(b.pruning(noon.Add(time.Hour))); !none(progress) {
 		t.Fatalf("nothing is left, and pruning did %+v", progress)
 	}
 }

@@ -42,7 +42,7 @@ func pruneResumed(t *testing.T, b *bundle) {
 		b.wantThere(there...)
 		left = there
 	}
-	if progress := b.pruneOnce(c); *progress != (lane.PruneProgress{}) {
+	if progress := b.pruneOnce(c); !none(progress) {
 		t.Fatalf("nothing is left, and pruning did %+v", progress)
 	}
 }

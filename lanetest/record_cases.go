@@ -25,6 +25,7 @@ func recordCases() []storageCase {
 		{"NeedNoLeaseAndChangeNoRun", needsBoth(needsKept, needsLeases), recordsUnfenced},
 		{"AreReplacedOnlyByLaterOnesOfTheirKind", needsKept, recordsReplaced},
 		{"ArePagedByName", needsKept, recordsPaged},
+		{"LogsAreApartFromTheOthers", needsKept, recordsOfLogs},
 		{"LargeResultsAreKept", needsKept, recordsLarge},
 		{"MalformedOnesAreRefusedAndNothingIsKept", needsKept, recordsMalformed},
 		{"ResultsAreTheCallersOwn", needsKept, recordsCopied},
@@ -207,6 +208,38 @@ func recordsPaged(t *testing.T, b *bundle) {
 	}
 }
 
+func recordsOfLogs(t *testing.T, b *bundle) {
+	run := b.create(noon, RunOptions{})
+	for _, name := range []string{"1:0", "1:1", "2:0", "2:1", "3:0"} {
+		b.keep(b.keeping(run, name, "1"))
+		c := b.keeping(run, name, "2")
+		c.Record.Kind = runlane.StepKindLog
+		equal(t, "kept", "2", string(b.keep(c).Result))
+	}
+	list := func(q lane.RecordQuery) (names []string) {
+		q.Environment, q.Limit, q.RunID, q.CreatedAt = b.env, 2, run.ID, run.CreatedAt
+		for _, r := range collect(t, &q.PageQuery, func() (*runlane.Page[lane.StepRecord], error) {
+			return b.storage.ListRecords(b.ctx(), &q)
+		}) {
+			equal(t, "kind of "+r.Name, q.Logs, r.Kind == runlane.StepKindLog)
+			names = append(names, r.Name)
+		}
+		return names
+	}
+	for _, logs := range []bool{false, true} {
+		equal(t, "all", []string{"1:0", "1:1", "2:0", "2:1", "3:0"}, list(lane.RecordQuery{Logs: logs}))
+		equal(t, "from", []string{"1:1", "2:0", "2:1", "3:0"}, list(lane.RecordQuery{Logs: logs, From: "1:1"}))
+		equal(t, "until", []string{"1:0", "1:1", "2:0"}, list(lane.RecordQuery{Logs: logs, Until: "2:1"}))
+		equal(t, "between", []string{"2:0", "2:1"}, list(lane.RecordQuery{Logs: logs, From: "2:", Until: "3:"}))
+	}
+	q := &lane.RecordQuery{
+		PageQuery: lane.PageQuery{Environment: b.env, Limit: 1}, RunID: run.ID, CreatedAt: run.CreatedAt, Logs: true,
+	}
+	q.After, q.Logs = must(b.storage.ListRecords(b.ctx(), q))(t).Next, false
+	_, err := b.storage.ListRecords(b.ctx(), q)
+	wantError(t, err, runlane.ErrValidationFailed)
+}
+
 func recordsLarge(t *testing.T, b *bundle) {
 	run := b.create(noon, RunOptions{})
 	for i, result := range [][]byte{
@@ -322,8 +355,15 @@ func recordsPruned(t *testing.T, b *bundle) {
 	for i := range 30 {
 		b.keep(b.keeping(run, fmt.Sprint(i), "1"))
 	}
+	log := b.keeping(run, "log", "1")
+	log.Record.Kind = runlane.StepKindLog
+	b.keep(log)
 	run = b.end(run, now, runlane.StatusSucceeded)
 	equal(t, "records after the end", 30, len(b.records(run)))
 	b.ahead().pruneUntilGone(run)
 	equal(t, "records", nil, b.records(run))
+	logs := must(b.storage.ListRecords(b.ctx(), &lane.RecordQuery{
+		PageQuery: lane.PageQuery{Environment: b.env}, RunID: run.ID, CreatedAt: run.CreatedAt, Logs: true,
+	}))(t)
+	equal(t, "logs", 0, len(logs.Items))
 }

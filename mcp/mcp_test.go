@@ -24,6 +24,7 @@ var reading = map[string]map[string]any{
 	"history":     {"run": "failed"},
 	"attempts":    {"run": "failed"},
 	"steps":       {"run": "asking"},
+	"logs":        {"run": "asking"},
 	"receipts":    {"run": "failed"},
 	"tree":        {"run": "failed"},
 	"flows":       {"status": "active"},

@@ -25,6 +25,7 @@ var tools = []tool{
 	{name: "history", operation: "listEvents"},
 	{name: "attempts", operation: "listAttempts"},
 	{name: "steps", operation: "listSteps"},
+	{name: "logs", operation: "listLogs"},
 	{name: "receipts", operation: "listReceipts"},
 	{name: "tree", operation: "getTree"},
 	{name: "flows", operation: "listFlows"},

@@ -153,12 +153,23 @@ func (env *environment) needed(e *entry, p *embedded.Pruning) bool {
 	if e.notificationPending() {
 		return true
 	}
-	source := e.view().created.Source
-	var from *embedded.State
-	if r := env.run(source.RunID); r != nil {
-		from = r.view().known()
+	known := e.view()
+	source := known.created.Source
+	if p.Needed(&source, env.flow(source.FlowID), env.stateOf(source.RunID)) {
+		return true
 	}
-	return p.Needed(&source, env.flow(source.FlowID), from)
+	remembered, _ := p.Remembered(e.id, known.known(), func(id runlane.RunID) (*embedded.State, error) {
+		return env.stateOf(id), nil
+	})
+	return remembered
+}
+
+// stateOf is nil for an absent run.
+func (env *environment) stateOf(id runlane.RunID) *embedded.State {
+	if e := env.run(id); e != nil {
+		return e.view().known()
+	}
+	return nil
 }
 
 // allUnfinished reports whether each of the calls has children that have not ended.

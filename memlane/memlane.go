@@ -7,9 +7,14 @@ package memlane
 
 import "github.com/runlane/runlane-go/lane"
 
+// bodiesAbove is as in the lane in a file.
+const bodiesAbove = 1 << 20
+
 // New returns a new lane that receives its own wakeups. Idle workers cost nothing and get wakeups at once.
 func New() *lane.Lane {
-	l, err := lane.New(NewStorage(nil), NewTransport(nil), &lane.Options{Name: "memlane"})
+	l, err := lane.New(NewStorage(nil), NewTransport(nil), &lane.Options{
+		Bodies: &lane.Bodies{Store: NewBodyStore(), Above: bodiesAbove}, Name: "memlane",
+	})
 	if err != nil {
 		panic(err) // the pair is valid
 	}

@@ -24,7 +24,7 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 	if env == nil {
 		return progress, nil
 	}
-	p := embedded.Pruning{ReleaseOwners: c.ReleaseOwners}
+	p := embedded.Pruning{Environment: c.Environment, ReleaseOwners: c.ReleaseOwners, Cutoff: cutoff}
 	finished := env.lists(&choice{of: ofStatus(request.Statuses...)})
 	old, err := embedded.FillPage(
 		ascend(finished, placeOf(request.After)).pop, request.Scope, request.Limit, 0,
@@ -39,6 +39,9 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 		return nil, err
 	}
 	for _, e := range old.Items { // not during the walk: its sets must not change
+		progress.Removed = append(progress.Removed, lane.RunInstance{
+			RunID: e.id, CreatedAt: e.view().state.CreatedAt.Time(),
+		})
 		env.remove(e)
 	}
 	progress.Pruned, progress.Skipped, progress.Next = len(old.Items), p.Skipped, old.Next

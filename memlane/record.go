@@ -10,6 +10,14 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
+// recordName identifies a record of a run: logs have names of their own.
+type recordName struct {
+	log  bool
+	name string
+}
+
+func nameOf(r *lane.StepRecord) recordName { return recordName{r.Kind == runlane.StepKindLog, r.Name} }
+
 // KeepRecord stores a record of an existing run.
 func (s *Storage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.StepRecord, error) {
 	if err := embedded.Ended(ctx); err != nil {
@@ -26,15 +34,15 @@ func (s *Storage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.St
 		return nil, embedded.NotFound(c.RunID)
 	}
 	if e.shard.records == nil {
-		e.shard.records = map[runlane.RunID]map[string]*lane.StepRecord{}
+		e.shard.records = map[runlane.RunID]map[recordName]*lane.StepRecord{}
 	}
 	records := e.shard.records[e.id]
 	if records == nil {
-		records = map[string]*lane.StepRecord{}
+		records = map[recordName]*lane.StepRecord{}
 		e.shard.records[e.id] = records
 	}
-	if kept := records[record.Name]; kept == nil || c.Replaces(kept) {
-		records[record.Name] = record // replaced, never modified
+	if kept := records[nameOf(record)]; kept == nil || c.Replaces(kept) {
+		records[nameOf(record)] = record // replaced, never modified
 	} else {
 		record = kept
 	}
@@ -75,8 +83,10 @@ func (s *Storage) recordsOf(q *lane.RecordQuery) (records []*lane.StepRecord) {
 	if e == nil || e.view().state.CreatedAt != embedded.At(q.CreatedAt) {
 		return nil
 	}
-	for _, record := range e.shard.records[e.id] {
-		records = append(records, record)
+	for key, record := range e.shard.records[e.id] {
+		if key.log == q.Logs && q.Includes(key.name) {
+			records = append(records, record)
+		}
 	}
 	return records
 }

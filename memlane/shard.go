@@ -18,7 +18,7 @@ const shardCount = 16
 type shard struct {
 	mu      sync.Mutex
 	runs    map[runlane.RunID]*entry
-	records map[runlane.RunID]map[string]*lane.StepRecord // by name; nil if empty
+	records map[runlane.RunID]map[recordName]*lane.StepRecord // nil if empty
 	indexes indexes
 	mail    map[runlane.RunID]*mailbox                 // nil until the first signal
 	calls   map[runlane.RunID]map[string]*lane.RunCall // by name; nil until the first call

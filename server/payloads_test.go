@@ -55,6 +55,12 @@ func TestPayloads_NeedTheirScope(t *testing.T) {
 		t.Errorf("a result is shown: %s", steps.text)
 	}
 	w.ask(t, "GET", "/v1/runs/order/steps", "").want(t, 200, `"result"`)
+	logs := w.ask(t, "GET", "/v1/runs/order/logs", "", blind...)
+	logs.want(t, 200, `"kind":"log"`)
+	if strings.Contains(logs.text, `"line"`) {
+		t.Errorf("a line is shown: %s", logs.text)
+	}
+	w.ask(t, "GET", "/v1/runs/order/logs", "").want(t, 200, `"looks up"`)
 	w.ask(t, "GET", "/v1/runs/one/receipts", "").want(t, 200, `"body"`)
 }
 

@@ -107,6 +107,17 @@ func runOperations() []operation {
 		}, listEvents),
 		serve(operation{
 			method:  "GET",
+			path:    "/v1/runs/{run}/logs",
+			scope:   ScopeRead,
+			name:    "listLogs",
+			group:   "Runs",
+			summary: "List what the attempts of a run logged",
+			text: "Only tasks with KeepLogs keep it. Callers without the scope payloads get the lines without their text. " +
+				"Behind the last line, ask again with its cursor as after.",
+			answers: many[core.LogLine]("log"),
+		}, listLogs),
+		serve(operation{
+			method:  "GET",
 			path:    "/v1/runs/{run}/attempts",
 			scope:   ScopeRead,
 			name:    "listAttempts",

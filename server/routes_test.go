@@ -61,6 +61,11 @@ var cases = map[string]routeCase{
 		wrong:   one{"/v1/runs/ended/events?after=here", "", 400, []string{`"detail":"after is not a cursor of this request"`}},
 		missing: one{"/v1/runs/none/events", "", 404, nil},
 	},
+	"listLogs": {
+		sound:   one{"/v1/runs/asks/logs?attempt=1", "", 200, []string{`{"v":1,"kind":"log","attempt":1,"cursor":"`}},
+		wrong:   one{"/v1/runs/asks/logs?attempt=-1", "", 400, []string{"attempts count from 1"}},
+		missing: one{"/v1/runs/none/logs", "", 404, nil},
+	},
 	"listAttempts": {
 		sound:   one{"/v1/runs/ended/attempts", "", 200, []string{`"kind":"attempt","attempt":1,"status":"succeeded"`}},
 		wrong:   one{"/v1/runs/ended/attempts?limit=1", "", 400, nil},

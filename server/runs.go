@@ -9,6 +9,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/apart"
 	"github.com/runlane/runlane-go/internal/doctor"
 	"github.com/runlane/runlane-go/internal/shown"
 )
@@ -82,7 +83,7 @@ func getRun(ctx context.Context, c *call, in *getInput) (*reply, error) {
 		return nil, badInput("wait is not from 0s to 20s", "ask again to wait longer")
 	}
 	if in.Wait > 0 {
-		waiting, cancel := until(ctx, time.Duration(in.Wait))
+		waiting, cancel := until(apart.Leave(ctx), time.Duration(in.Wait))
 		defer cancel()
 		run, err := c.rt.Wait(waiting, in.Run)
 		if err == nil {
@@ -92,7 +93,7 @@ func getRun(ctx context.Context, c *call, in *getInput) (*reply, error) {
 			return nil, err
 		}
 	}
-	run, err := c.rt.Runs().Get(ctx, in.Run)
+	run, err := c.rt.Runs().Get(apart.Leave(ctx), in.Run)
 	if err != nil {
 		return nil, err
 	}
@@ -194,6 +195,33 @@ func listEvents(ctx context.Context, c *call, in *eventsInput) (*reply, error) {
 		events = append(events, record)
 	}
 	return pageOf("event", events, next, func(e *runlane.EventRecord) any { return shown.EventOf(e) }), nil
+}
+
+type logsInput struct {
+	oneRun
+	paging
+	Attempt int `query:"attempt" doc:"only this attempt's; all unless given"`
+}
+
+func listLogs(ctx context.Context, c *call, in *logsInput) (*reply, error) {
+	limit := cmp.Or(in.Limit, runlane.DefaultPageLimit)
+	var lines []core.LogLine
+	var next runlane.Cursor
+	options := &core.LogOptions{Attempt: in.Attempt, After: in.After}
+	for line, err := range c.rt.Runs().Logs(ctx, in.Run, options) {
+		if err != nil {
+			return nil, err
+		}
+		if len(lines) == limit {
+			next = lines[limit-1].Cursor
+			break
+		}
+		if c.hides(&c.by) {
+			line.Line = nil
+		}
+		lines = append(lines, line)
+	}
+	return pageOf("log", lines, next, asItIs), nil
 }
 
 func listAttempts(ctx context.Context, c *call, in *oneRun) (*reply, error) {

@@ -34,7 +34,7 @@ type mail struct {
 var (
 	welcome = runlane.NewTask[json.RawMessage]("mail.welcome", nil)
 	broken  = runlane.NewTask[json.RawMessage]("mail.broken", &runlane.TaskOptions[json.RawMessage]{Queue: runlane.Queue{Name: "slow"}})
-	asking  = runlane.NewTask[json.RawMessage]("mail.asking", nil)
+	asking  = runlane.NewTask("mail.asking", &runlane.TaskOptions[json.RawMessage]{KeepLogs: true})
 	alone   = runlane.NewTask("mail.alone", &runlane.TaskOptions[mail]{SingletonKey: func(m mail) string { return m.To }})
 
 	resize   = runlane.NewTask[json.RawMessage]("work.resize", nil)
@@ -92,6 +92,7 @@ func newWorld(t testing.TB, options *server.Options) *world {
 				return runlane.Permanent(errors.New("it is broken"))
 			}),
 			asking.Handle(func(ctx context.Context, a *runlane.Attempt, _ json.RawMessage) error {
+				a.Logger().Info("looks up", "order", 7)
 				_, err := runlane.Step(ctx, a, "looked up", func(context.Context) (int, error) { return 7, nil })
 				if err != nil {
 					return err

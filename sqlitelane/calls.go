@@ -218,6 +218,17 @@ func (t *tx) needed(e *entry, p *embedded.Pruning) (bool, error) {
 	if is, err := notificationPending(t.Conn, e); is || err != nil {
 		return is, err
 	}
+	needed, err := t.neededBySource(e, p)
+	if needed || err != nil {
+		return needed, err
+	}
+	return p.Remembered(e.Run.ID, e.known(), func(id runlane.RunID) (*embedded.State, error) {
+		run, err := t.find(e.env, e.Run.Environment, id)
+		return run.known(), err
+	})
+}
+
+func (t *tx) neededBySource(e *entry, p *embedded.Pruning) (bool, error) {
 	switch source := &e.Run.Source; {
 	case source.Type == runlane.SourceFlow:
 		f, err := flow(t.Conn, e.env, source.FlowID)

@@ -18,7 +18,7 @@ import (
 
 // CopyTo writes a copy of the file to path, completely or not at all, and returns its size in bytes. It never
 // overwrites: runlane.ErrValidationFailed. The copy has one state of the file; writers continue meanwhile, and their
-// log only grows. It is vacuumed, synced and checked page by page under another name in path's folder, then renamed.
+// log only grows. Large bodies are linked or copied into the folder beside it. It is vacuumed, synced and checked page by page under another name in path's folder, then renamed.
 func (s *Storage) CopyTo(ctx context.Context, path string) (size int64, err error) {
 	if err := embedded.Ended(ctx); err != nil {
 		return 0, err
@@ -36,7 +36,14 @@ func (s *Storage) CopyTo(ctx context.Context, path string) (size int64, err erro
 	}
 	draft := path + "." + rand.Text()[:12]
 	defer discard(draft)
+	// Before the copy, because a pruning may remove bodies of runs in the copy, and after it, because runs may be newer.
+	if err := copyBodies(ctx, s.path(), path); err != nil {
+		return 0, err
+	}
 	if size, err = s.copyTo(ctx, draft); err != nil {
+		return 0, err
+	}
+	if err := copyBodies(ctx, s.path(), path); err != nil {
 		return 0, err
 	}
 	return size, publish(draft, path)
@@ -64,6 +71,9 @@ func (s *Storage) RestoreTo(ctx context.Context, path string) (size int64, err e
 	draft := path + "." + rand.Text()[:12]
 	defer discard(draft)
 	if size, err = s.copyTo(ctx, draft); err != nil {
+		return 0, err
+	}
+	if err := copyBodies(ctx, s.path(), path); err != nil { // bodies of the replaced file stay: doctor finds them
 		return 0, err
 	}
 	return size, file.Replace(path, draft, &s.options)

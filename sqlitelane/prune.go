@@ -34,7 +34,7 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 		if err != nil {
 			return err
 		}
-		p := embedded.Pruning{ReleaseOwners: c.ReleaseOwners}
+		p := embedded.Pruning{Environment: c.Environment, ReleaseOwners: c.ReleaseOwners, Cutoff: cutoff}
 		w := newWalk(t.Conn, env, c.Environment, request.After, cutoff-1, false, lists...)
 		old, err := embedded.FillPage(w.next, request.Scope, request.Limit, 0,
 			func(i item) (*entry, embedded.Verdict, error) {
@@ -55,6 +55,7 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 			if err := t.remove(e); err != nil {
 				return err
 			}
+			progress.Removed = append(progress.Removed, lane.RunInstance{RunID: e.Run.ID, CreatedAt: e.Run.CreatedAt})
 		}
 		progress.Pruned, progress.Skipped, progress.Next = len(old.Items), p.Skipped, old.Next
 		if len(old.Items) == 0 {

@@ -1,7 +1,9 @@
 package sqlitelane
 
 import (
+	"cmp"
 	"context"
+	"strings"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/internal/embedded"
@@ -16,6 +18,19 @@ const mostRecorded = 8 << 20
 // recordColumns are the columns that recordOf reads.
 const recordColumns = "name, kind, attempt, started, at, type, place, result"
 
+// logMark begins the stored names of logs, which are apart from all others: no name has a control character.
+const logMark = "\x01"
+
+// beyondNames is after every name: it is no character.
+const beyondNames = "\U0010FFFF"
+
+func storedName(kind runlane.StepKind, name string) string {
+	if kind == runlane.StepKindLog {
+		return logMark + name
+	}
+	return name
+}
+
 // KeepRecord stores a record of an existing run.
 func (s *Storage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.StepRecord, error) {
 	if err := embedded.Ended(ctx); err != nil {
@@ -25,6 +40,7 @@ func (s *Storage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.St
 		return nil, err
 	}
 	r := lane.RecordAtRest(&c.Record)
+	name := storedName(r.Kind, r.Name)
 	place, result := record.Shelve(r.Result)
 	var kept *lane.StepRecord
 	err := s.write(ctx, func(t *tx) error {
@@ -37,7 +53,7 @@ func (s *Storage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.St
 		}
 		created := int64(embedded.At(c.CreatedAt))
 		row, err := t.One("SELECT "+recordColumns+" FROM records WHERE run = ? AND created = ? AND name = ?",
-			e.n, created, r.Name)
+			e.n, created, name)
 		if err != nil {
 			return err
 		}
@@ -51,7 +67,7 @@ func (s *Storage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.St
 			ON CONFLICT(run, created, name) DO UPDATE SET kind = excluded.kind, attempt = excluded.attempt,
 			started = excluded.started, at = excluded.at, type = excluded.type, place = excluded.place,
 			result = excluded.result`,
-			e.n, created, r.Name, string(r.Kind), int64(r.Attempt), int64(embedded.At(r.StartedAt)),
+			e.n, created, name, string(r.Kind), int64(r.Attempt), int64(embedded.At(r.StartedAt)),
 			int64(embedded.At(r.At)), r.Type, int64(place), result)
 	})
 	if err != nil {
@@ -66,7 +82,7 @@ func recordOf(row []driverValue) (*lane.StepRecord, error) {
 		return nil, err
 	}
 	return &lane.StepRecord{
-		Name:      text(row[0]),
+		Name:      strings.TrimPrefix(text(row[0]), logMark),
 		Kind:      runlane.StepKind(text(row[1])),
 		Attempt:   int(number(row[2])),
 		StartedAt: embedded.Millis(number(row[3])).Time(),
@@ -87,16 +103,20 @@ func (s *Storage) ListRecords(ctx context.Context, q *lane.RecordQuery) (*runlan
 	if err != nil {
 		return nil, err
 	}
-	page, from, size := &runlane.Page[lane.StepRecord]{}, "", 0
+	page, size, behind := &runlane.Page[lane.StepRecord]{}, 0, ""
+	mark, from, until := "", max(q.From, " "), cmp.Or(q.Until, beyondNames)
+	if q.Logs {
+		mark, from, until = logMark, logMark+q.From, logMark+until
+	}
 	if after != nil {
-		from = after.ID
+		behind = mark + after.ID
 	}
 	err = s.read(ctx, true, func(c *file.Conn) error {
 		e, err := s.readRun(c, q.Environment, q.RunID)
 		if err != nil || e == nil || embedded.At(e.Run.CreatedAt) != created {
 			return err
 		}
-		return c.Each("SELECT "+recordColumns+` FROM records WHERE run = ? AND created = ? AND name > ?
+		return c.Each("SELECT "+recordColumns+` FROM records WHERE run = ? AND created = ? AND name >= ? AND name > ? AND name < ?
 			ORDER BY name LIMIT ?`, func(row []driverValue) (bool, error) {
 			if n := len(page.Items); n == limit || size > mostRecorded {
 				page.Next = scope.Cursor(embedded.Position{ID: page.Items[n-1].Name})
@@ -108,7 +128,7 @@ func (s *Storage) ListRecords(ctx context.Context, q *lane.RecordQuery) (*runlan
 			}
 			page.Items, size = append(page.Items, *r), size+len(r.Result)
 			return true, nil
-		}, e.n, int64(created), from, int64(limit+1))
+		}, e.n, int64(created), from, behind, until, int64(limit+1))
 	})
 	if err != nil {
 		return nil, err

@@ -6,7 +6,8 @@
 // weakens this. Commits of concurrent callers share the disk's work.
 //
 // The file must be on a disk of this machine, never on a network file system. Files with the same name and the endings
-// -wal, -shm and -host belong to it while a process uses it; -mark stays.
+// -wal, -shm and -host belong to it while a process uses it; -mark stays. Payloads, outputs, results and signals of more
+// than 1 MiB are files in the folder with the ending -bodies, which exists once there was one.
 package sqlitelane
 
 import (
@@ -105,6 +106,7 @@ func open(o file.Options, options *Options) (*lane.Lane, error) {
 	}
 	s := newStorage(o)
 	return lane.New(s, newTransport(s, options.Logger, ordered...), &lane.Options{
+		Bodies:      &lane.Bodies{Store: newBodyStore(o.Path, o.Relaxed), Above: bodiesAbove},
 		Environment: options.Environment, Name: "sqlite", ProductionDurable: true,
 	})
 }

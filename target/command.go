@@ -129,7 +129,7 @@ func (c *command) made(ctx context.Context, a *runlane.Attempt, payload json.Raw
 		}
 		made.Env = append(made.Env, name+"="+value)
 	}
-	for _, text := range append(args, made.Env...) {
+	for _, text := range slices.Concat(args, made.Env) {
 		if strings.ContainsRune(text, 0) {
 			return nil, failed("an argument or variable has a zero byte", nil)
 		}

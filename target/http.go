@@ -303,6 +303,7 @@ func (r *request) do(ctx context.Context, a *runlane.Attempt, payload json.RawMe
 	// Client.Do has no response where it cannot read the address of a redirect, which is not followed anyway.
 	response, err := r.client.Transport.RoundTrip(made)
 	if err == nil {
+		defer func() { _ = response.Body.Close() }()
 		r.read(response, &receipt)
 	}
 	receipt.EndedAt = time.Now()
@@ -319,7 +320,6 @@ func (r *request) do(ctx context.Context, a *runlane.Attempt, payload json.RawMe
 
 // read takes what the receipt keeps of a response.
 func (r *request) read(response *http.Response, receipt *runlane.Receipt) {
-	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	receipt.Status, receipt.BodyBytes = response.StatusCode, int64(len(text))
 	receipt.Cut = err != nil || len(text) == maxResponse

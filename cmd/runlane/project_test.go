@@ -175,10 +175,14 @@ func TestProject_FromAnEmptyFolder(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(bootstrap, "bootstrap")); err != nil {
 		t.Error(err)
 	}
-	p.call(t, 0, "make", "build-Server", "ARTIFACTS_DIR="+bootstrap, "LAMBDA_ARCH="+runtime.GOARCH)
-	out, _ := p.call(t, 0, "go", "version", "-m", filepath.Join(bootstrap, "bootstrap"))
-	if !strings.Contains(out, "-tags=lambda.norpc,lambda.server") || !strings.Contains(out, "maragu.dev/gomponents") {
-		t.Errorf("the server's program is another one:\n%s", out)
+	for function, has := range map[string][]string{
+		"Server": {"lambda.server", "maragu.dev/gomponents"}, "EventSender": {"lambda.events", "aws-sdk-go-v2/service/eventbridge"},
+	} {
+		p.call(t, 0, "make", "build-"+function, "ARTIFACTS_DIR="+bootstrap, "LAMBDA_ARCH="+runtime.GOARCH)
+		out, _ := p.call(t, 0, "go", "version", "-m", filepath.Join(bootstrap, "bootstrap"))
+		if !strings.Contains(out, "-tags=lambda.norpc,"+has[0]) || !strings.Contains(out, has[1]) {
+			t.Errorf("the program of %s is another one:\n%s", function, out)
+		}
 	}
 	if out, _ := p.call(t, 0, "make"); !strings.Contains(out, "deploy") {
 		t.Errorf("make alone lists no targets:\n%s", out)

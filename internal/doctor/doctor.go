@@ -80,6 +80,7 @@ func Look(ctx context.Context, rt *core.Runtime) (findings []shown.Finding, err 
 		places = append(places, FindingOf("file", "", err))
 	}
 	findings = append(findings, places...)
+	findings = append(findings, Bodies(ctx, rt, false)...)
 	if err := try(Invariants(sampled, false, func(int) {})); err != nil {
 		return nil, err
 	}

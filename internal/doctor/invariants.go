@@ -8,6 +8,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/apart"
 	"github.com/runlane/runlane-go/internal/shown"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -93,6 +94,7 @@ func checkHistories(ctx context.Context, rt *core.Runtime, sample int, all bool)
 
 func checkHistory(ctx context.Context, rt *core.Runtime, id runlane.RunID) error {
 	const tries = 3 // a run may change between the two reads
+	ctx = apart.Leave(ctx)
 	for range tries {
 		run, err := rt.Runs().Get(ctx, id)
 		if errors.Is(err, runlane.ErrRunNotFound) {

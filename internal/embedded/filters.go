@@ -72,7 +72,8 @@ func EventsScope(q *lane.EventQuery) Scope {
 
 // RecordsScope is the scope of ListRecords.
 func RecordsScope(q *lane.RecordQuery) Scope {
-	return NewScope("ListRecords", q.Environment, string(q.RunID), fmt.Sprint(At(q.CreatedAt)))
+	return NewScope("ListRecords", q.Environment, string(q.RunID), fmt.Sprint(At(q.CreatedAt)), fmt.Sprint(q.Logs),
+		q.From, q.Until)
 }
 
 // OccurrencesScope is the scope of ListScheduleOccurrences.

@@ -33,7 +33,9 @@ func OpenPrune(c *lane.PruneCommand) (r PruneRequest, err error) {
 // Pruning decides which finished runs one call of PruneRuns removes.
 type Pruning struct {
 	ReleaseOwners bool // also remove runs that still retain their idempotency key
-	Skipped       int  // runs kept because of their idempotency key
+	Environment   runlane.Environment
+	Cutoff        Millis // what finished before it may go
+	Skipped       int    // runs kept because of their idempotency key
 
 	examined int
 	removed  map[runlane.RunID]bool
@@ -57,6 +59,25 @@ func (p *Pruning) Judge(id runlane.RunID, needed, keepsKey bool) Verdict {
 		p.removed[id] = true
 		return Take
 	}
+}
+
+// Remembered reports whether a failed run must stay, since a run that goes on from it may need what it remembers: one in
+// its line of retries is active, or has not finished before the cutoff. find returns the state of a run, nil if absent.
+func (p *Pruning) Remembered(
+	id runlane.RunID, run *State, find func(runlane.RunID) (*State, error),
+) (bool, error) {
+	for run != nil && run.Status == runlane.StatusFailed {
+		id = lane.RetryID(p.Environment, id, run.CreatedAt.Time())
+		next, err := find(id)
+		if err != nil || next == nil {
+			return false, err
+		}
+		if next.Status.Active() || next.FinishedAt >= p.Cutoff {
+			return true, nil
+		}
+		run = next
+	}
+	return false, nil
 }
 
 // Needed reports whether a run with that source must stay:

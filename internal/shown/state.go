@@ -108,6 +108,7 @@ type Task struct {
 	IdempotencyTTL  string            `json:"idempotencyTtl"`
 	Keys            []string          `json:"keys"`
 	ErrorMessages   bool              `json:"errorMessages"`
+	KeepLogs        bool              `json:"keepLogs,omitempty"`
 	Version         int               `json:"version,omitempty"`
 	Known           bool              `json:"known"`
 	SeenAt          time.Time         `json:"seenAt,omitzero"`
@@ -134,6 +135,7 @@ func TaskOf(task *core.TaskState, now time.Time) *Task {
 		IdempotencyTTL:  ttl,
 		Keys:            KeyNames(task.Keys),
 		ErrorMessages:   task.ErrorMessages,
+		KeepLogs:        task.KeepLogs,
 		Version:         task.Version,
 		Known:           task.Known,
 		SeenAt:          task.SeenAt,

@@ -13,8 +13,10 @@ import (
 	"syscall"
 	"testing"
 
+	"go.opentelemetry.io/contrib/propagators/aws/xray"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/propagation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -115,7 +117,10 @@ func (c *collector) options(service string) *runlaneotel.Options {
 	spans := sdktrace.NewTracerProvider(sdktrace.WithBatcher(traces), sdktrace.WithResource(of))
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewPeriodicReader(metrics)), sdkmetric.WithResource(of))
 	c.flush = append(c.flush, spans.Shutdown, meters.Shutdown)
-	return &runlaneotel.Options{TracerProvider: spans, MeterProvider: meters}
+	return &runlaneotel.Options{
+		TracerProvider: spans, MeterProvider: meters,
+		Propagator: propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, xray.Propagator{}),
+	}
 }
 
 // printed ends the services and the collector, and returns what it printed.

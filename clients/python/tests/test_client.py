@@ -24,6 +24,7 @@ TASKS = {"tasks": [
     {"task": "t.echo", "queue": "py", "maxAttempts": 3, "backoff": "10ms", "schema": SCHEMA},
     {"task": "t.aio", "queue": "aio", "maxAttempts": 3, "backoff": "10ms"},
     {"task": "t.raw", "queue": "raw"},
+    {"task": "t.idle", "queue": "idle"},
     {"task": "t.parent", "queue": "family"},
     {"task": "t.child", "queue": "family"},
     {"task": "t.waiter", "queue": "family"},
@@ -92,6 +93,34 @@ class ClientTest(unittest.TestCase):
     def test_executes(self) -> None:
         runs = self.works(lambda attempt, payload: {"n": payload["n"] + 1}, {"n": 1}, {"n": 2})
         self.assertEqual([(r["status"], r["output"]) for r in runs], [("succeeded", {"n": 2}), ("succeeded", {"n": 3})])
+
+    def test_lists(self) -> None:
+        """Pages are walked, and what is followed ends with its run."""
+        run = self.client.trigger("t.echo", {"n": 1}, delay=600)["runId"]
+        later = self.client.trigger("t.echo", {"n": 1}, delay=600)["runId"]
+        listed = [r["runId"] for r in self.client.runs(task="t.echo", status="scheduled", limit=1)]
+        self.assertEqual(sorted(listed), sorted([run, later]))
+        followed = self.client.events(run, follow=True)
+        first = next(followed)
+        self.client.cancel(run)
+        types = [e["type"] for e in followed]
+        self.assertEqual((first["type"], types[-1]), ("run.created", "run.cancelled"))
+        behind = self.client.events(run, after=first["cursor"], follow=True)
+        self.assertEqual([e["type"] for e in behind], types)
+        self.assertEqual(list(self.client.logs(run, attempt=1, follow=True)), [])
+        self.client.cancel(later)
+        self.assertEqual(list(self.client.schedules()), [])
+        for change in (self.client.pause_schedule, self.client.resume_schedule, self.client.trigger_schedule):
+            with self.assertRaises(Problem) as refused:
+                change("none")
+            self.assertEqual(refused.exception.code, "schedule_not_found")
+        flow = self.client.flow("lists", [{"name": "a", "task": "t.idle"}, {"name": "b", "task": "t.idle", "after": ["a"]}])
+        self.assertEqual([n["name"] for n in flow["nodes"]], ["a", "b"])
+
+        async def alike() -> list[str]:
+            return [e["type"] async for e in AsyncClient(self.server.url).events(run)]
+
+        self.assertEqual(asyncio.run(alike()), ["run.created", *types])
 
     def test_readme(self) -> None:
         """The program of the README, as it stands there, until SIGTERM."""

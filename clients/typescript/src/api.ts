@@ -36,6 +36,11 @@ export interface BlockBody {
   token: string;
 }
 
+export interface BodyApart {
+  bytes: number;
+  sha256: string;
+}
+
 export interface BulkBody {
   /** the field next of the call before, with the same body */
   after?: string;
@@ -409,8 +414,10 @@ export interface RunProblem {
 }
 
 export interface Sealed {
+  outputApart?: BodyApart;
   outputFault?: string;
   outputKey?: string;
+  payloadApart?: BodyApart;
   payloadFault?: string;
   payloadKey?: string;
 }
@@ -721,6 +728,17 @@ export interface LeaseObject {
   v: 1;
 }
 
+export interface Log {
+  attempt: number;
+  cursor: string;
+  dropped?: number;
+  fault?: string;
+  kind: "log";
+  line?: unknown;
+  /** version of the contract */
+  v: 1;
+}
+
 export interface Occurrence {
   count?: number;
   fireTime: string;
@@ -780,6 +798,15 @@ export interface FirePage {
 
 export interface FlowPage {
   items: Flow[];
+  kind: "page";
+  /** for after; absent on the last page */
+  next?: string;
+  /** version of the contract */
+  v: 1;
+}
+
+export interface LogPage {
+  items: Log[];
   kind: "page";
   /** for after; absent on the last page */
   next?: string;
@@ -1046,6 +1073,7 @@ export interface Task {
   errorMessages: boolean;
   gone?: boolean;
   idempotencyTtl: string;
+  keepLogs?: boolean;
   keys: string[];
   kind: "task";
   known: boolean;

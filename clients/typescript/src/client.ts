@@ -4,13 +4,15 @@ import { request as http } from "node:http";
 import { request as https } from "node:https";
 import type { Socket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Run, Task, TriggerBody, Triggered } from "./api.js";
+import type { Event, Flow, FlowBody, Log, Run, RunSummary, Schedule, Task, TriggerBody, Triggered } from "./api.js";
 import { ClaimLost, duration, Problem } from "./errors.js";
 
 /** Before the tries of a request, in milliseconds; together less than half of a usual lease. */
 const pauses = [0, 100, 300, 1000, 2000, 4000];
 /** Statuses after which there is another try; 0 is no answer of the API. */
 const passing = [0, 429, 502, 503, 504];
+
+const ended = ["succeeded", "failed", "cancelled"];
 
 export interface ClientOptions {
   /** Where the server is; RUNLANE_URL, or this machine's port 8080, unless given. */
@@ -21,6 +23,16 @@ export interface ClientOptions {
 
 /** Fields of POST /v1/runs. */
 export type TriggerOptions = Omit<TriggerBody, "task" | "payload">;
+
+/** What of a run's events or lines is wanted. */
+export interface FollowOptions {
+  /** The cursor behind which to begin. */
+  after?: string;
+  /** Goes on until the run has ended. */
+  follow?: boolean;
+}
+
+type Query = Record<string, string | number | boolean | undefined>;
 
 /** What one try of a request needs beside its body. */
 export interface Try {
@@ -69,8 +81,80 @@ export class Client {
       const left = Math.max(0, Math.min(20_000, end - Date.now()));
       const path = `/v1/runs/${encodeURIComponent(run)}?wait=${duration(left)}`;
       const found = (await this.request("GET", path, undefined, "run")) as Run;
-      if (["succeeded", "failed", "cancelled"].includes(found.status)) return found;
+      if (ended.includes(found.status)) return found;
       if (Date.now() >= end) throw new Error(`run ${run} is ${found.status}`);
+    }
+  }
+
+  /** Lists runs, page by page. The filters are those of GET /v1/runs, such as { status: "failed" }. */
+  runs(filters: Query = {}): AsyncGenerator<RunSummary> {
+    return this.#pages<RunSummary>("/v1/runs", filters);
+  }
+
+  /** What happened to a run, from the beginning or behind the cursor of an event. */
+  events(run: string, options: FollowOptions = {}): AsyncGenerator<Event> {
+    return this.#followed<Event>(run, "events", {}, options);
+  }
+
+  /** What the attempts of a run logged, or only one of them. */
+  logs(run: string, options: FollowOptions & { attempt?: number } = {}): AsyncGenerator<Log> {
+    return this.#followed<Log>(run, "logs", { attempt: options.attempt }, options);
+  }
+
+  /** Starts a flow of nodes, once for its id. */
+  async flow(flow: FlowBody): Promise<Flow> {
+    return (await this.request("POST", "/v1/flows", flow, "flow")) as Flow;
+  }
+
+  /** Lists the schedules. */
+  schedules(): AsyncGenerator<Schedule> {
+    return this.#pages<Schedule>("/v1/schedules", {});
+  }
+
+  /** Stops a schedule until it is resumed. */
+  async pauseSchedule(schedule: string, reason = ""): Promise<Schedule> {
+    return this.#switch(schedule, "pause", reason);
+  }
+
+  /** Lets a paused schedule fire again. What came due meanwhile is skipped. */
+  async resumeSchedule(schedule: string, reason = ""): Promise<Schedule> {
+    return this.#switch(schedule, "resume", reason);
+  }
+
+  /** Makes a run of a schedule at once. It is asked once only: each request makes a run. */
+  async triggerSchedule(schedule: string): Promise<Triggered> {
+    const path = `/v1/schedules/${encodeURIComponent(schedule)}/trigger`;
+    return (await this.once("POST", path, undefined, { kind: "triggered" })) as Triggered;
+  }
+
+  async #switch(schedule: string, verb: string, reason: string): Promise<Schedule> {
+    const path = `/v1/schedules/${encodeURIComponent(schedule)}/${verb}`;
+    return (await this.request("POST", path, reason ? { reason } : undefined, "schedule")) as Schedule;
+  }
+
+  async *#pages<T>(path: string, query: Query): AsyncGenerator<T> {
+    const given = new URLSearchParams();
+    for (const [name, value] of Object.entries(query)) if (value !== undefined) given.set(name, String(value));
+    for (;;) {
+      const page = (await this.request("GET", `${path}?${given}`, undefined, "page")) as { items: T[]; next?: string };
+      yield* page.items;
+      if (page.next === undefined) return;
+      given.set("after", page.next);
+    }
+  }
+
+  async *#followed<T extends { cursor: string }>(
+    run: string, what: string, query: Query, options: FollowOptions,
+  ): AsyncGenerator<T> {
+    let after = options.after;
+    for (;;) {
+      const over = !options.follow || ended.includes((await this.get(run)).status); // before the last look
+      for await (const item of this.#pages<T>(`/v1/runs/${encodeURIComponent(run)}/${what}`, { ...query, after })) {
+        after = item.cursor;
+        yield item;
+      }
+      if (over) return;
+      await pause(1000);
     }
   }
 

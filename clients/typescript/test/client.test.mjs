@@ -18,6 +18,7 @@ const tasks = {
     },
     { task: "t.waits", queue: "waits" },
     { task: "t.raw", queue: "raw" },
+    { task: "t.idle", queue: "idle" },
     { task: "t.parent", queue: "family" },
     { task: "t.child", queue: "family" },
     { task: "t.waiter", queue: "family" },
@@ -67,6 +68,31 @@ test("executes, and keeps outputs", async () => {
   const runs = await works("t.echo", async (_, payload) => ({ n: payload.n + 1 }), { n: 1 }, { n: 2 });
   assert.deepEqual(runs.map((r) => [r.status, r.output]), [["succeeded", { n: 2 }], ["succeeded", { n: 3 }]]);
 });
+
+test("lists walk their pages, and what is followed ends with its run", async () => {
+  const [run, later] = await Promise.all([1, 2].map((n) => client.trigger("t.echo", { n }, { delay: "10m" })));
+  const listed = await all(client.runs({ task: "t.echo", status: "scheduled", limit: 1 }));
+  assert.deepEqual(listed.map((r) => r.runId).sort(), [run.runId, later.runId].sort());
+  const followed = client.events(run.runId, { follow: true });
+  const first = (await followed.next()).value;
+  await Promise.all([run, later].map((r) => client.cancel(r.runId)));
+  const types = (await all(followed)).map((e) => e.type);
+  assert.deepEqual([first.type, types.at(-1)], ["run.created", "run.cancelled"]);
+  assert.deepEqual((await all(client.events(run.runId, { after: first.cursor, follow: true }))).map((e) => e.type), types);
+  assert.deepEqual(await all(client.logs(run.runId, { attempt: 1, follow: true })), []);
+  assert.deepEqual(await all(client.schedules()), []);
+  for (const change of ["pauseSchedule", "resumeSchedule", "triggerSchedule"]) {
+    await assert.rejects(client[change]("none"), (error) => error.code === "schedule_not_found");
+  }
+  const nodes = [{ name: "a", task: "t.idle" }, { name: "b", task: "t.idle", after: ["a"] }];
+  assert.deepEqual((await client.flow({ flowId: "lists", nodes })).nodes.map((n) => n.name), ["a", "b"]);
+});
+
+async function all(items) {
+  const found = [];
+  for await (const item of items) found.push(item);
+  return found;
+}
 
 test("the program of the README works as it stands there, until SIGTERM", async () => {
   const root = join(import.meta.dirname, "..");

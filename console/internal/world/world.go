@@ -26,7 +26,7 @@ var (
 		Queue: runlane.Queue{Name: "slow", Concurrency: 1},
 	})
 	Part     = runlane.NewFunc[json.RawMessage, json.RawMessage]("report.part", nil)
-	Refund   = runlane.NewTask[json.RawMessage]("order.refund", nil)
+	Refund   = runlane.NewTask("order.refund", &runlane.TaskOptions[json.RawMessage]{KeepLogs: true})
 	Ship     = runlane.NewTask[json.RawMessage]("order.ship", nil)
 	Later    = runlane.NewTask[json.RawMessage]("report.later", nil)
 	Fanned   = runlane.NewTask[int]("report.fanned", nil)
@@ -121,6 +121,7 @@ func handlers() []runlane.Handler {
 			return runlane.Permanent(errors.New("the mail server refused it: " + Hostile))
 		}),
 		Refund.Handle(func(ctx context.Context, a *runlane.Attempt, _ json.RawMessage) error {
+			a.Logger().Info("asks for the refund", "order", 7, "from", Hostile)
 			_, err := runlane.Step(ctx, a, "looked up", func(context.Context) (int, error) { return 7, nil })
 			if err != nil {
 				return err

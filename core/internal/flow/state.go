@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/apart"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -157,13 +158,16 @@ func (all *Flows) ReadSizes(ctx context.Context, state *runlane.FlowState) error
 		}
 	}
 	for chunk := range slices.Chunk(ids, readChunk) {
-		runs, err := all.Host.Storage().GetRuns(ctx, &lane.RunsQuery{Environment: all.Environment, IDs: chunk})
+		runs, err := all.Host.Storage().GetRuns(apart.Leave(ctx), &lane.RunsQuery{Environment: all.Environment, IDs: chunk})
 		if err != nil {
 			return err
 		}
 		for _, run := range runs {
 			if run.OutputError() == nil {
 				at[run.ID].OutputBytes = len(run.Output)
+			}
+			if s := run.Sealed; s != nil && s.OutputApart.Bytes > 0 {
+				at[run.ID].OutputBytes = int(s.OutputApart.Bytes)
 			}
 		}
 	}

@@ -302,19 +302,24 @@ func (x *exporter) records(ctx context.Context, run *runlane.Run) (records []mov
 	if !x.m.Host.Storage().Capabilities().SuspendsRuns {
 		return nil, nil
 	}
-	err = x.m.eachPage(func(q *lane.PageQuery) (runlane.Cursor, error) {
-		page, err := x.m.Host.Stored().ListRecords(ctx, &lane.RecordQuery{
-			PageQuery: *q, RunID: run.ID, CreatedAt: run.CreatedAt,
+	for _, logs := range []bool{false, true} {
+		err = x.m.eachPage(func(q *lane.PageQuery) (runlane.Cursor, error) {
+			page, err := x.m.Host.Stored().ListRecords(ctx, &lane.RecordQuery{
+				PageQuery: *q, RunID: run.ID, CreatedAt: run.CreatedAt, Logs: logs,
+			})
+			if err != nil {
+				return "", err
+			}
+			for _, r := range page.Items {
+				records = append(records, movedRecord{r, r.Result})
+			}
+			return page.Next, nil
 		})
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		for _, r := range page.Items {
-			records = append(records, movedRecord{r, r.Result})
-		}
-		return page.Next, nil
-	})
-	return records, err
+	}
+	return records, nil
 }
 
 func incomplete(run *runlane.Run, events int) error {

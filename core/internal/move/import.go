@@ -145,6 +145,16 @@ func eachLine(from io.Reader, sum hash.Hash, wanted func(int) bool, each func(*l
 	}
 }
 
+// steps counts the records without logs.
+func (r *movedRun) steps() (n int) {
+	for i := range r.Records {
+		if r.Records[i].Kind != runlane.StepKindLog {
+			n++
+		}
+	}
+	return n
+}
+
 // keeps returns the commands that write the run's records.
 func (r *movedRun) keeps(environment runlane.Environment, createdAt time.Time) []*lane.KeepCommand {
 	commands := make([]*lane.KeepCommand, len(r.Records))

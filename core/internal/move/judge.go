@@ -170,9 +170,9 @@ func (j *judge) run(r *movedRun) (pass, error) {
 		return passNone, badImport(nil, "an attempt executes run %q", r.ID)
 	case run.Status.Active() && run.IdempotencyKey != "" && !r.Owns:
 		return passNone, badImport(nil, "run %q is active and does not own its idempotency key", r.ID)
-	case len(r.Records) > runlane.MaxSteps:
+	case r.steps() > runlane.MaxSteps:
 		return passNone, badImport(
-			nil, "run %q remembers %d things, more than %d", r.ID, len(r.Records), runlane.MaxSteps)
+			nil, "run %q remembers %d things, more than %d", r.ID, r.steps(), runlane.MaxSteps)
 	}
 	if err := j.writable(r, run); err != nil {
 		return passNone, badImport(err, "run %q cannot be kept", r.ID)

@@ -9,8 +9,12 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// RecordPrefix starts the sort keys of records. It sorts before 'log:', see CallPrefix.
-const RecordPrefix = "kept:"
+// RecordPrefix starts the sort keys of records, and LinesPrefix those of what attempts logged, which no attempt reads.
+// Both sort before 'log:', see CallPrefix.
+const (
+	RecordPrefix = "kept:"
+	LinesPrefix  = "lines:"
+)
 
 // Kept is a record of a run. The run's creation is in its key, so a new run under a used ID finds none.
 type Kept struct {
@@ -25,7 +29,14 @@ type Kept struct {
 	Result  []byte `dynamodbav:"bo,omitempty"`
 }
 
-func RecordSpan(createdAt Millis) string { return fmt.Sprintf("%s%013d:", RecordPrefix, createdAt) }
+// RecordSpan begins the sort keys of a run's records, or of its logs.
+func RecordSpan(createdAt Millis, logs bool) string {
+	prefix := RecordPrefix
+	if logs {
+		prefix = LinesPrefix
+	}
+	return fmt.Sprintf("%s%013d:", prefix, createdAt)
+}
 
 // keptKeys is the size of a record without its result, roughly.
 const keptKeys = 200
@@ -35,7 +46,7 @@ func NewKept(c *lane.KeepCommand) (*Kept, error) {
 	r := &c.Record
 	k := &Kept{
 		PK:      RunPK(c.RunKey),
-		SK:      RecordSpan(ToMillis(c.CreatedAt)) + r.Name,
+		SK:      RecordSpan(ToMillis(c.CreatedAt), r.Kind == runlane.StepKindLog) + r.Name,
 		At:      ToMillis(r.At),
 		Kind:    string(r.Kind),
 		Attempt: r.Attempt,
@@ -88,7 +99,8 @@ func (k *Kept) Record() (*lane.StepRecord, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, name, _ := strings.Cut(strings.TrimPrefix(k.SK, RecordPrefix), ":")
+	_, name, _ := strings.Cut(k.SK, ":") // the prefix, then the run's creation
+	_, name, _ = strings.Cut(name, ":")
 	return &lane.StepRecord{
 		Name:      name,
 		Kind:      runlane.StepKind(k.Kind),

@@ -26,11 +26,12 @@ type Task struct {
 	ErrorMessages   bool              `dynamodbav:"em"`
 	SeenAt          Millis            `dynamodbav:"sa"`
 	Version         int               `dynamodbav:"cv"`
+	KeepLogs        bool              `dynamodbav:"kl"`
 }
 
 // taskChange sets every attribute. Unknown ones stay.
 const taskChange = "SET #qn = :qn, #qc = :qc, #qd = :qd, #it = :it, #kc = :kc, #ki = :ki, #ks = :ks, #ma = :ma, #bo " +
-	"= :bo, #to = :to, #em = :em, #sa = :sa, #cv = :cv"
+	"= :bo, #to = :to, #em = :em, #sa = :sa, #cv = :cv, #kl = :kl"
 
 func TaskPK(e runlane.Environment) string { return e.Name() + ":task" }
 
@@ -51,6 +52,7 @@ func NewTaskItem(e runlane.Environment, r *lane.TaskRecord) Task {
 		ErrorMessages:   r.ErrorMessages,
 		SeenAt:          ToMillis(r.SeenAt),
 		Version:         r.Version,
+		KeepLogs:        r.KeepLogs,
 	}
 }
 
@@ -84,5 +86,6 @@ func (i *Task) Record() lane.TaskRecord {
 		ErrorMessages: i.ErrorMessages,
 		SeenAt:        i.SeenAt.Time(),
 		Version:       i.Version,
+		KeepLogs:      i.KeepLogs,
 	}
 }

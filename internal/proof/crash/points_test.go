@@ -17,8 +17,19 @@ var update = flag.Bool("update", false, "write testdata/points.txt")
 
 // exceptions are calls that lead to effects and that no scenario comes to, with the reason.
 var exceptions = map[string]string{
-	"core.(*calling).cancelPart > core.(*calling).cancelPart (1)": halved,
-	"core.(*calling).cancelPart > core.(*calling).cancelPart (2)": halved,
+	"core.(*Runs).OrphanedBodies > lane.BodyStore.Delete":                      bodies,
+	"core.(*bodyStorage).AppendRunEvents > lane.Storage.AppendRunEvents":       bodies,
+	"core.(*bodyStorage).ClaimRunLease > lane.Storage.ClaimRunLease":           bodies,
+	"core.(*bodyStorage).HeartbeatRunLease > lane.Storage.HeartbeatRunLease":   bodies,
+	"core.(*bodyStorage).KeepRecord > lane.Storage.KeepRecord":                 bodies,
+	"core.(*bodyStorage).NotifyEnd > lane.Storage.NotifyEnd":                   bodies,
+	"core.(*bodyStorage).PruneRuns > core.(*bodyStorage).remove":               bodies,
+	"core.(*bodyStorage).PruneRuns > lane.Storage.PruneRuns":                   bodies,
+	"core.(*bodyStorage).ReserveRunDispatch > lane.Storage.ReserveRunDispatch": bodies,
+	"core.(*bodyStorage).SendSignal > lane.Storage.SendSignal":                 bodies,
+	"core.(*bodyStorage).remove > lane.BodyStore.Delete":                       bodies,
+	"core.(*calling).cancelPart > core.(*calling).cancelPart (1)":              halved,
+	"core.(*calling).cancelPart > core.(*calling).cancelPart (2)":              halved,
 	// Real time: the first heartbeat is written 16 s after an attempt began, the first extension of a message 20 s after it came.
 	"core.(*execution).beat > core.(*execution).keep":                               heartbeat,
 	"core.(*execution).keep > core.(*execution).renew":                              heartbeat,
@@ -34,6 +45,9 @@ var exceptions = map[string]string{
 	"core.(*execution).ReportProgress > core.(*execution).flushNotes":               "a second after a note; the note at the end of an attempt is the same write",
 
 	"core.(*execution).Checkpoint > core.(*execution).flushCheckpoints": "a second after a checkpoint; the one at the end of an attempt is the same write",
+
+	"core.(*attemptLog).Write > core.(*attemptLog).flushLater": lineLater,
+	"core.(*attemptLog).flushLater > core.(*attemptLog).flush": lineLater,
 
 	// What an attempt remembers first keeps the version of its task before; in the scenarios that is a step.
 	"core.(*execution).Began > core.(*execution).load":                versioned,
@@ -170,6 +184,7 @@ var exceptions = map[string]string{
 }
 
 const (
+	bodies     = "no lane of a scenario has a store of bodies; TestBodies_DeathInBetween_LeavesOrphans has the order of the writes"
 	heartbeat  = "a heartbeat is a commit of one event by the owner, like an outcome"
 	byClient   = "the write of a handler's attempt, which has its scenarios: between two requests of a client no process keeps anything"
 	ticksAlone = "the ticks of a worker"
@@ -179,6 +194,7 @@ const (
 	givenBack  = "one deletion, which changes no run; time frees the slot otherwise"
 	askedAgain = "one commit, by which a run whose slot was given back waits for one like any other; then the tick reserves by the same calls"
 	halved     = "a damaged run among those to be asked: the same reading of fewer, and no run is damaged by a death"
+	lineLater  = "a second after a line; the lines at the end of an attempt are the same write"
 	versioned  = "the same write as before a step"
 	pruned     = "the deletions of an operator's pruning, which has its scenario"
 	looked     = "the same move, of a row that the first look has left"

@@ -40,10 +40,11 @@ var (
 
 func newTask(id runlane.TaskID, queue runlane.Queue, timeout time.Duration) *runlane.Task[Act] {
 	return runlane.NewTask(id, &runlane.TaskOptions[Act]{
-		Version: 1,
-		Queue:   queue,
-		Retry:   Retry,
-		Timeout: timeout,
+		KeepLogs: true,
+		Version:  1,
+		Queue:    queue,
+		Retry:    Retry,
+		Timeout:  timeout,
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -99,6 +100,9 @@ func recalls(ctx context.Context, a *runlane.Attempt) error {
 	}
 	if err := a.Sleep(ctx, "nap", time.Millisecond); err != nil {
 		return err
+	}
+	for range 4 { // more than the head of the log
+		a.Logger().Info(strings.Repeat("x", 15<<10))
 	}
 	for n := range 3 { // the first at once, the last when the attempt ends
 		if err := a.Checkpoint(ctx, "rows", n); err != nil {

@@ -55,6 +55,7 @@ func adapterRules() map[string]rule {
 	return map[string]rule{
 		"lane.StartOptions.Environment":  legal("core checks it before"),
 		"lane.StartOptions.Logger":       legal("any logger"),
+		"lane.Options.Bodies":            refuses(pairing("no store", lane.Options{Bodies: &lane.Bodies{Above: lane.MinBodiesAbove}})),
 		"lane.Options.Environment":       refuses(pairing("a colon", lane.Options{Environment: colon})),
 		"lane.Options.Name":              legal("for diagnostics alone"),
 		"lane.Options.NoOperatorReads":   legal("both are meant"),
@@ -76,6 +77,7 @@ func adapterRules() map[string]rule {
 			sending("a part of a second", sqstransport.Options{Visibility: 90*time.Second + time.Millisecond}),
 		),
 
+		"awslane.Options.Bodies":      legal("S3 refuses a name that is none, at the first large body; doctor tells it before"),
 		"awslane.Options.Environment": refuses(composing("a colon", func(o *awslane.Options) { o.Environment = colon })),
 		"awslane.Options.EventQueues": refuses(
 			composing("one", func(o *awslane.Options) { o.EventQueues = []string{someQueue} }),

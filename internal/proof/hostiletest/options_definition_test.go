@@ -66,6 +66,7 @@ func definitionRules() map[string]rule {
 		"runlane.TaskOptions.IdempotencyKey": refuses(keyed(func(o *taskOptions, key func(payload) string) { o.IdempotencyKey = key })),
 		"runlane.TaskOptions.SingletonKey":   refuses(keyed(func(o *taskOptions, key func(payload) string) { o.SingletonKey = key })),
 		"runlane.TaskOptions.ErrorMessages":  legal("both are meant"),
+		"runlane.TaskOptions.KeepLogs":       legal("both are meant"),
 		"runlane.TaskOptions.IdempotencyTTL": refuses(defining("negative, not WhileActive", taskOptions{IdempotencyTTL: -5 * time.Second})),
 		"runlane.TaskOptions.Queue":          refuses(defining("without a name", taskOptions{Queue: runlane.Queue{Concurrency: 1}})),
 		"runlane.TaskOptions.Retry":          refuses(retrying("see runlane.Retry", runlane.Retry{MaxAttempts: -1})),

@@ -56,6 +56,16 @@ func following(what string, o core.EventOptions) refusal {
 	})
 }
 
+func logging(what string, o core.LogOptions) refusal {
+	return failed(what, func(w *world) []error {
+		var err error
+		for _, err = range w.rt.Runs().Logs(w.ctx(), "run_1", &o) {
+			break
+		}
+		return []error{err}
+	})
+}
+
 // claiming is a refusal by Claim.
 func claiming(what string, options core.ClaimOptions) refusal {
 	return failed(what, func(w *world) []error {
@@ -141,6 +151,10 @@ func operateRules() map[string]rule {
 			pruning("negative", &core.PruneOptions{OlderThan: 1, Limit: -1}),
 			pruning("too many", &core.PruneOptions{OlderThan: 1, Limit: runlane.MaxPageLimit + 1}),
 		),
+		"core.OrphanOptions.Limit": refuses(failed("negative", func(w *world) []error {
+			return []error{errorOf(w.rt.Runs().OrphanedBodies(w.ctx(), &core.OrphanOptions{Limit: -1}))}
+		})),
+		"core.OrphanOptions.Remove":       legal("both are meant"),
 		"core.ExportOptions.Wait":         legal("both are meant"),
 		"core.ExportOptions.LeaveSignals": legal("both are meant"),
 		"core.PruneOptions.DryRun":        legal("both are meant"),
@@ -172,6 +186,10 @@ func operateRules() map[string]rule {
 			return []error{nil}
 		})),
 		"core.FeedOptions.Follow": legal("both are meant"),
+
+		"core.LogOptions.Attempt": refuses(logging("negative", core.LogOptions{Attempt: -1})),
+		"core.LogOptions.After":   refuses(logging("made up", core.LogOptions{After: madeUp})),
+		"core.LogOptions.Follow":  legal("both are meant"),
 
 		"core.TreeOptions.Each": refuses(failed("negative", func(w *world) []error {
 			return []error{errorOf(w.rt.Runs().Tree(w.ctx(), "run_1", &core.TreeOptions{Each: -1}))}

@@ -30,6 +30,7 @@ const (
 
 	hostOf  = module + "/internal/host$"
 	blindOf = module + "/internal/blind$"
+	apartOf = module + "/internal/apart$"
 
 	reducerFolder = "core/internal/reducer"
 
@@ -46,12 +47,12 @@ var importRules = []importRule{
 	{"lane/...", []string{"$gostd", runlanePkg}},
 	{reducerFolder, []string{runlanePkg, "fmt$", "reflect$", "slices$", "strings$", "time$"}},
 	{"core", []string{
-		"$gostd", runlanePkg, lanePkg, module + "/core/internal/", blindOf, hostOf, "github.com/oklog/ulid/v2$", xsync,
+		"$gostd", runlanePkg, lanePkg, module + "/core/internal/", blindOf, apartOf, hostOf, "github.com/oklog/ulid/v2$", xsync,
 	}},
 	{"core/internal/move", []string{
 		"$gostd", runlanePkg, lanePkg, failPkg, module + "/core/internal/flow$", module + "/" + reducerFolder + "$",
 	}},
-	{"core/internal/...", []string{"$gostd", runlanePkg, lanePkg, failPkg, originPkg, blindOf, xsync}},
+	{"core/internal/...", []string{"$gostd", runlanePkg, lanePkg, failPkg, originPkg, blindOf, apartOf, xsync}},
 	{"internal/embedded", []string{"$gostd", runlanePkg, lanePkg}},
 	{"memlane/...", []string{"$gostd", runlanePkg, lanePkg, module + "/internal/embedded$"}},
 	{"dynamostore", []string{
@@ -66,7 +67,7 @@ var importRules = []importRule{
 	}},
 	{"sqstransport/...", []string{"$gostd", runlanePkg, lanePkg, awsSDK, smithy, xsync}},
 	{"awslane/...", []string{
-		"$gostd", runlanePkg, lanePkg, module + "/awslane$", module + "/dynamostore$", module + "/sqstransport$",
+		"$gostd", runlanePkg, lanePkg, module + "/awslane$", module + "/awslane/s3bodies$", module + "/dynamostore$", module + "/sqstransport$",
 		module + "/internal/awsclient$", hostOf, awsSDK, smithy, xsync,
 	}},
 	{"internal/awsclient/...", []string{"$gostd", awsSDK}},
@@ -89,20 +90,20 @@ var importRules = []importRule{
 	}},
 	{"functionurl/...", []string{module + "/functionurl$", module + "/examples/webhooks"}},
 	{"cli", []string{
-		"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/causes$", module + "/internal/doctor$", module + "/internal/shown$",
+		"$gostd", runlanePkg, lanePkg, corePkg, apartOf, module + "/internal/causes$", module + "/internal/doctor$", module + "/internal/shown$",
 		module + "/internal/taskbook$", module + "/server$", module + "/server/schema$", module + "/console$", module + "/cli/internal/samfile$", module + "/target$", hostOf,
 		"github.com/aymanbagabas/go-udiff",
 	}},
 	{"target", []string{"$gostd", runlanePkg, module + "/internal/outbound$", "go.yaml.in/yaml/v3$"}},
 	{"internal/doctor/...", []string{
-		"$gostd", runlanePkg, corePkg, lanePkg, module + "/internal/causes$", module + "/internal/shown$",
+		"$gostd", runlanePkg, corePkg, lanePkg, apartOf, module + "/internal/causes$", module + "/internal/shown$",
 	}},
 	{"server/schema", []string{"$gostd", "github.com/santhosh-tekuri/jsonschema"}},
 	{"server/...", []string{
-		"$gostd", runlanePkg, corePkg, lanePkg, blindOf, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$", module + "/internal/outbound$", compress,
+		"$gostd", runlanePkg, corePkg, lanePkg, blindOf, apartOf, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$", module + "/internal/outbound$", compress,
 	}},
 	{"console", []string{
-		"$gostd", runlanePkg, corePkg, lanePkg, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$",
+		"$gostd", runlanePkg, corePkg, lanePkg, apartOf, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$",
 		module + "/server$",
 		"maragu.dev/gomponents",
 	}},

@@ -60,6 +60,7 @@ func scenarioTable() []scenarioGroup {
 		{"Rules", ruleScenarios()},
 		{"Schedules", scheduleScenarios()},
 		{"Steps", stepScenarios()},
+		{"Memory", memoryScenarios()},
 		{"Operate", operateScenarios()},
 		{"Work", workScenarios()},
 		{"Clients", clientScenarios()},

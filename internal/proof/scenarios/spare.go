@@ -61,7 +61,7 @@ func spared() []sparing {
 		{
 			reason: "its handlers take the errors of waits as they come, and who sends a signal repeats it with " +
 				"its id",
-			kinds: failing(), groups: []string{"Signals", "Calls"},
+			kinds: failing(), groups: []string{"Signals", "Calls", "Memory"},
 			methods: []string{
 				"AppendRunEvents", "GetRun", "GetRuns", "KeepRecord", "ListRecords", "ReadMail", "SendSignal",
 				"ClaimRunLease", "BeginCall", "ReadCalls", "NotifyEnd",

@@ -31,6 +31,7 @@ func stepScenarios() []scenario {
 		{"a checkpoint is what the next attempt goes on from", needsSteps, stepCheckpoint, false},
 		{"snapshots are kept as they were, and listed latest first", needsSteps, stepSnapshots, false},
 		{"what a run remembers is listed in the order of recording", needsSteps, stepListed, false},
+		{"what an attempt logs is kept with the run, apart from its steps", needsSteps, stepLogged, false},
 		{"a sleep ends at the moment that its first call has recorded", needsSteps, sleepEnds, false},
 		{"of two branches that sleep the earlier moment counts", needsSteps, sleepBranches, false},
 		{"a resume ends the sleep beside a wait with a shorter limit", needsBoth(needsSteps, needsMail), sleepBeside, false},

@@ -7,9 +7,11 @@ import concurrent.futures
 import functools
 import logging
 import signal
-from typing import Any, Awaitable, Callable, NoReturn, TypeVar
+from typing import Any, AsyncIterator, Awaitable, Callable, Iterator, NoReturn, TypeVar
 
-from .api import CallEnd, Claim, Flow, NodeBody, ReceivedSignal, Run, Task, Triggered
+from .api import (
+    CallEnd, Claim, Event, Flow, Log, NodeBody, ReceivedSignal, Run, RunSummary, Schedule, Task, Triggered,
+)
 from .client import Client
 from .errors import ClaimLost, Suspended, failure
 from .worker import Attempt, Worker
@@ -46,6 +48,43 @@ class AsyncClient:
     async def wait(self, run_id: str, timeout: float = 60.0) -> Run:
         """See Client.wait."""
         return await self.call(self.sync.wait, run_id, timeout)
+
+    def runs(self, **filters: Any) -> AsyncIterator[RunSummary]:
+        """See Client.runs."""
+        return self._each(self.sync.runs(**filters))
+
+    def events(self, run_id: str, *, after: str = "", follow: bool = False) -> AsyncIterator[Event]:
+        """See Client.events."""
+        return self._each(self.sync.events(run_id, after=after, follow=follow))
+
+    def logs(self, run_id: str, *, attempt: int = 0, after: str = "", follow: bool = False) -> AsyncIterator[Log]:
+        """See Client.logs."""
+        return self._each(self.sync.logs(run_id, attempt=attempt, after=after, follow=follow))
+
+    def schedules(self) -> AsyncIterator[Schedule]:
+        """See Client.schedules."""
+        return self._each(self.sync.schedules())
+
+    async def flow(self, flow_id: str, nodes: list[NodeBody], **options: Any) -> Flow:
+        """See Client.flow."""
+        return await self.call(self.sync.flow, flow_id, nodes, **options)
+
+    async def pause_schedule(self, schedule_id: str, reason: str = "") -> Schedule:
+        """See Client.pause_schedule."""
+        return await self.call(self.sync.pause_schedule, schedule_id, reason)
+
+    async def resume_schedule(self, schedule_id: str, reason: str = "") -> Schedule:
+        """See Client.resume_schedule."""
+        return await self.call(self.sync.resume_schedule, schedule_id, reason)
+
+    async def trigger_schedule(self, schedule_id: str) -> Triggered:
+        """See Client.trigger_schedule."""
+        return await self.call(self.sync.trigger_schedule, schedule_id)
+
+    async def _each(self, items: Iterator[T]) -> AsyncIterator[T]:
+        end = object()
+        while (item := await self.call(next, items, end)) is not end:
+            yield item
 
     async def signal(self, run_id: str, name: str, body: Any = None, signal_id: str | None = None) -> None:
         """See Client.signal."""

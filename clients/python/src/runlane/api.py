@@ -47,6 +47,11 @@ class BlockBody(TypedDict):
     """the token of the claim"""
 
 
+class BodyApart(TypedDict):
+    bytes: int
+    sha256: str
+
+
 class BulkBody(TypedDict, total=False):
     after: str
     """the field next of the call before, with the same body"""
@@ -491,8 +496,10 @@ class RunProblem(_RunProblemNeeded, total=False):
 
 
 class Sealed(TypedDict, total=False):
+    outputApart: BodyApart
     outputFault: str
     outputKey: str
+    payloadApart: BodyApart
     payloadFault: str
     payloadKey: str
 
@@ -853,6 +860,20 @@ class LeaseObject(TypedDict):
     """version of the contract"""
 
 
+class _LogNeeded(TypedDict):
+    attempt: int
+    cursor: str
+    kind: Literal["log"]
+    v: Literal[1]
+    """version of the contract"""
+
+
+class Log(_LogNeeded, total=False):
+    dropped: int
+    fault: str
+    line: Any
+
+
 class _OccurrenceNeeded(TypedDict):
     fireTime: str
     kind: Literal["occurrence"]
@@ -936,6 +957,18 @@ class _FlowPageNeeded(TypedDict):
 
 
 class FlowPage(_FlowPageNeeded, total=False):
+    next: str
+    """for after; absent on the last page"""
+
+
+class _LogPageNeeded(TypedDict):
+    items: list[Log]
+    kind: Literal["page"]
+    v: Literal[1]
+    """version of the contract"""
+
+
+class LogPage(_LogPageNeeded, total=False):
     next: str
     """for after; absent on the last page"""
 
@@ -1258,6 +1291,7 @@ class Task(_TaskNeeded, total=False):
     backoff: str
     dispatchTimeout: str
     gone: bool
+    keepLogs: bool
     schema: Any
     seenAt: str
     timeout: str

@@ -12,12 +12,13 @@ import threading
 import time
 import urllib.parse
 import uuid
-from typing import Any
+from typing import Any, Iterator
 
-from .api import Batch, Run, Task, TriggerBody, Triggered
+from .api import Batch, Event, Flow, Log, NodeBody, Run, RunSummary, Schedule, Task, TriggerBody, Triggered
 from .errors import ClaimLost, Problem, duration
 
 _PAUSES = (0.0, 0.1, 0.3, 1.0, 2.0, 4.0)  # before the tries of a request; together less than half of a usual lease
+_ENDED = ("succeeded", "failed", "cancelled")
 _AGAIN = (0, 429, 502, 503, 504)  # statuses after which there is another try; 0 is no answer of the API
 
 
@@ -71,10 +72,72 @@ class Client:
             left = max(0.0, min(20.0, end - time.monotonic()))
             path = f"/v1/runs/{urllib.parse.quote(run_id, safe='')}?wait={duration(left)}"
             run: Run = self.request("GET", path, kind="run")
-            if run["status"] in ("succeeded", "failed", "cancelled"):
+            if run["status"] in _ENDED:
                 return run
             if time.monotonic() >= end:
                 raise TimeoutError(f"run {run_id} is {run['status']}")
+
+    def runs(self, **filters: Any) -> Iterator[RunSummary]:
+        """Lists runs, page by page. filters are those of GET /v1/runs, such as status="failed", task="images.resize"."""
+        yield from self._pages("/v1/runs", filters)
+
+    def events(self, run_id: str, *, after: str = "", follow: bool = False) -> Iterator[Event]:
+        """What happened to a run, from the beginning or behind the cursor of an event. With follow until it has ended."""
+        yield from self._followed(run_id, "events", {"after": after}, follow)
+
+    def logs(self, run_id: str, *, attempt: int = 0, after: str = "", follow: bool = False) -> Iterator[Log]:
+        """What the attempts of a run logged, or only one of them. after and follow are as of events."""
+        query: dict[str, Any] = {"after": after}
+        if attempt:
+            query["attempt"] = attempt
+        yield from self._followed(run_id, "logs", query, follow)
+
+    def flow(self, flow_id: str, nodes: list[NodeBody], **options: Any) -> Flow:
+        """Starts a flow of nodes, once for its id; each has the fields of POST /v1/flows."""
+        flow: Flow = self.request("POST", "/v1/flows", {"flowId": flow_id, "nodes": nodes, **options}, "flow")
+        return flow
+
+    def schedules(self) -> Iterator[Schedule]:
+        """Lists the schedules."""
+        yield from self._pages("/v1/schedules", {})
+
+    def pause_schedule(self, schedule_id: str, reason: str = "") -> Schedule:
+        """Stops a schedule until it is resumed."""
+        return self._switch(schedule_id, "pause", reason)
+
+    def resume_schedule(self, schedule_id: str, reason: str = "") -> Schedule:
+        """Lets a paused schedule fire again. What came due meanwhile is skipped."""
+        return self._switch(schedule_id, "resume", reason)
+
+    def trigger_schedule(self, schedule_id: str) -> Triggered:
+        """Makes a run of a schedule at once. It is asked once only: each request makes a run."""
+        made: Triggered = self.once("POST", f"/v1/schedules/{urllib.parse.quote(schedule_id, safe='')}/trigger", None, "triggered")
+        return made
+
+    def _switch(self, schedule_id: str, verb: str, reason: str) -> Schedule:
+        path = f"/v1/schedules/{urllib.parse.quote(schedule_id, safe='')}/{verb}"
+        schedule: Schedule = self.request("POST", path, {"reason": reason} if reason else None, "schedule")
+        return schedule
+
+    def _pages(self, path: str, query: dict[str, Any]) -> Iterator[Any]:
+        query = dict(query)
+        while True:
+            page = self.request("GET", path + "?" + urllib.parse.urlencode(query), kind="page")
+            yield from page["items"]
+            if "next" not in page:
+                return
+            query["after"] = page["next"]
+
+    def _followed(self, run_id: str, what: str, query: dict[str, Any], follow: bool) -> Iterator[Any]:
+        path = f"/v1/runs/{urllib.parse.quote(run_id, safe='')}"
+        while True:
+            over = not follow or self.get(run_id)["status"] in _ENDED  # before the last look
+            for item in self._pages(path + "/" + what, {k: v for k, v in query.items() if v}):
+                query["after"] = item["cursor"]
+                yield item
+            if over:
+                return
+            time.sleep(1)
 
     def signal(self, run_id: str, name: str, body: Any = None, signal_id: str | None = None) -> None:
         """Sends a signal to a run, once: a repeated request has the same id."""

@@ -100,7 +100,7 @@ func TestVariables_HaveTheirValues(t *testing.T) {
 	}
 	for name, f := range each(evaluate(t, parameters)) {
 		equal(t, name, variables(f), bridgeOnly(name, "mail,orders", map[string]string{
-			"AWS_NEW_RETRIES_2026": "true", "RUNLANE_ENV": "prod", "RUNLANE_TABLE": "${Table}", "RUNLANE_METRICS": "off",
+			"AWS_NEW_RETRIES_2026": "true", "RUNLANE_BODIES_BUCKET": "", "RUNLANE_ENV": "prod", "RUNLANE_TABLE": "${Table}", "RUNLANE_METRICS": "off",
 			"RUNLANE_QUEUES": "mail=${WorkQueue},orders=${FifoWorkQueue}", "RUNLANE_FUNCTION": strings.ToLower(name), "RUNLANE_REVISION": "7  ",
 			"RUNLANE_SECRETS": "bridge= relay= tick=", "WEBHOOK_ENDPOINTS": "a=https://a.example", "WEBHOOK_SECRET": "secret",
 		}))

@@ -448,3 +448,34 @@ func (s *stack) operate(t *testing.T) {
 		look("prune", err)
 	}
 }
+
+// Who may do what with bodies in the bucket; without the parameter nobody may do anything with any bucket.
+func TestPolicies_Bodies(t *testing.T) {
+	t.Parallel()
+	const objects, bucket = " arn:${AWS::Partition}:s3:::bodies/runlane/*", "s3:ListBucket arn:${AWS::Partition}:s3:::bodies"
+	both := []string{"s3:GetObject" + objects, bucket, "s3:PutObject" + objects}
+	all := append([]string{"s3:DeleteObject" + objects}, both...)
+	for bucketName, want := range map[string]map[string][]string{
+		"": {},
+		"bodies": {
+			"BridgeRole": both, "TickRole": all, "ServerRole": all,
+			"TriggerPolicy": both, "OperatorPolicy": all, "ReadPolicy": both[:2],
+		},
+	} {
+		template := evaluate(t, map[string]string{"BodiesBucket": bucketName, "ServerScopes": "read,operate"})
+		of := map[string][]string{}
+		for _, role := range []string{"BridgeRole", "RelayRole", "TickRole", "ServerRole"} {
+			of[role] = allowed(t, template, role)
+		}
+		for _, output := range []string{"TriggerPolicy", "OperatorPolicy", "ReadPolicy"} {
+			of[output] = granted(t, template, output)
+		}
+		for name, permissions := range of {
+			permissions = slices.DeleteFunc(permissions, func(p string) bool { return !strings.HasPrefix(p, "s3:") })
+			slices.Sort(permissions)
+			if !slices.Equal(permissions, want[name]) {
+				t.Errorf("with the bucket %q, %s may %q, want %q", bucketName, name, permissions, want[name])
+			}
+		}
+	}
+}

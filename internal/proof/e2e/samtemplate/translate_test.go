@@ -54,7 +54,7 @@ func TestTranslated_VersionsChangeWithTheConfiguration(t *testing.T) {
 	template := load(t)
 	parameters := slices.Sorted(maps.Keys(template.Parameters))
 	all := maps.Clone(required)
-	all["ServerScopes"] = "read"
+	all["ServerScopes"], all["EventBus"] = "read", busARN+"/other"
 	sets := []map[string]string{all}
 	for _, name := range parameters {
 		p := template.Parameters[name]
@@ -64,7 +64,7 @@ func TestTranslated_VersionsChangeWithTheConfiguration(t *testing.T) {
 	}
 	translated := translate(t, sets)
 	configuration, ids := configurations(t, translated[0], all), versions(translated[0])
-	equal(t, "functions", slices.Sorted(maps.Keys(ids)), []string{"Bridge", "Relay", "Server", "Tick"})
+	equal(t, "functions", slices.Sorted(maps.Keys(ids)), []string{"Bridge", "EventSender", "Relay", "Server", "Tick"})
 	changes := map[string]int{}
 	for i, name := range parameters {
 		changed, published := configurations(t, translated[i+1], sets[i+1]), versions(translated[i+1])
@@ -82,7 +82,8 @@ func TestTranslated_VersionsChangeWithTheConfiguration(t *testing.T) {
 		}
 	}
 	for parameter, functions := range map[string]int{
-		"LogLevel": 4, "BridgeTimeout": 1, "FifoQueue": 4, "Revision": 4, "WebhookEndpoints": 4, "ServerScopes": 1, "ServerSecrets": 1, "TickSecrets": 3,
+		"LogLevel": 5, "BridgeTimeout": 1, "FifoQueue": 5, "Revision": 5, "WebhookEndpoints": 5, "ServerScopes": 1, "ServerSecrets": 1, "TickSecrets": 3,
+		"EventBus": 2, "EventStatuses": 0,
 	} {
 		equal(t, parameter, changes[parameter], functions)
 	}
@@ -92,7 +93,7 @@ func TestTranslated_VersionsChangeWithTheConfiguration(t *testing.T) {
 func TestTranslated_Boundary_BoundsEveryRole(t *testing.T) {
 	t.Parallel()
 	given := maps.Clone(required)
-	given["PermissionsBoundary"], given["ServerScopes"] = boundaryARN, "read"
+	given["PermissionsBoundary"], given["ServerScopes"], given["EventBus"] = boundaryARN, "read", busARN
 	for name, role := range propertiesOf(translate(t, []map[string]string{given})[0], "AWS::IAM::Role") {
 		if role["PermissionsBoundary"] == nil {
 			t.Errorf("%s is not bound", name)

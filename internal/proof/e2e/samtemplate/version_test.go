@@ -94,7 +94,7 @@ var otherValues = map[string]string{
 	"AlarmTopic": "arn:aws:sns:eu-west-1:123456789012:alarms", "Environment": "prod", "StandardQueue": "mail", "FifoQueue": "orders",
 	"WebhookEndpoints": "shop=https://shop.example", "WebhookSecret": "another", "Revision": "2",
 	"BridgeMemory": "512", "TickConcurrency": "1", "BridgeBatchSize": "1", "BridgeConcurrency": "7", "MaximumReadUnits": "100", "MaximumWriteUnits": "100",
-	"RecoveryDays": "7", "InvocationsLimit": "5", "FailedRunsLimit": "5", "FailedRunsPercent": "5", "ExistingTable": existingStream,
+	"BodiesBucket": "bodies", "RecoveryDays": "7", "InvocationsLimit": "5", "FailedRunsLimit": "5", "FailedRunsPercent": "5", "ExistingTable": existingStream,
 	"BridgeSecrets": secretARN, "RelaySecrets": secretARN, "TickSecrets": secretARN, "ServerSecrets": secretARN, "ServerScopes": "read,trigger", "EventBus": busARN, "EventStatuses": "failed", "KmsKey": keyARN, "Subnets": "subnet-1,subnet-2",
 	"SecurityGroups": "sg-1", "PermissionsBoundary": boundaryARN, "Layers": "arn:aws:lambda:us-east-1:123456789012:layer:watch:1",
 }
