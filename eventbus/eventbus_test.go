@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -28,6 +29,7 @@ import (
 type world struct {
 	refuses map[string][]string
 	down    bool // the bus
+	silent  bool // the bus, which does not answer
 	full    bool // the queue
 
 	sizes []int // of the requests
@@ -36,9 +38,13 @@ type world struct {
 }
 
 func (w *world) PutEvents(
-	_ context.Context, in *eventbridge.PutEventsInput, _ ...func(*eventbridge.Options),
+	ctx context.Context, in *eventbridge.PutEventsInput, _ ...func(*eventbridge.Options),
 ) (*eventbridge.PutEventsOutput, error) {
 	w.sizes = append(w.sizes, len(in.Entries))
+	if w.silent {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	if w.down {
 		return nil, errors.New("no answer")
 	}
@@ -89,6 +95,11 @@ func (w *world) ids() []string {
 // handle gives a sender a batch and returns what it reports as failed.
 func (w *world) handle(t *testing.T, batch any) []string {
 	t.Helper()
+	return w.handleIn(t.Context(), t, batch)
+}
+
+func (w *world) handleIn(ctx context.Context, t *testing.T, batch any) []string {
+	t.Helper()
 	sender, err := eventbus.New(w, w, eventbus.Options{
 		Bus: "ends", Environment: "prod", Retries: "https://queue", Logger: slog.New(slog.DiscardHandler),
 	})
@@ -99,7 +110,7 @@ func (w *world) handle(t *testing.T, batch any) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := sender.Handle(t.Context(), text)
+	response, err := sender.Handle(ctx, text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,6 +246,20 @@ func TestHandle_RefusedForAWhile_WaitsInTheStreamWithWhatIsBehindIt(t *testing.T
 	}
 }
 
+// A request that refuses an event and takes a later one of the same run would turn their order around.
+func TestHandle_TwoEventsOfARun_KeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	w := &world{refuses: map[string][]string{"r1": {"ThrottlingException"}}}
+	batch := ends(3)
+	batch[1].Change.NewImage["st"] = events.NewStringAttribute("retrying")
+	batch[2].Change.NewImage["pk"] = batch[1].Change.NewImage["pk"]
+	equal(t, "failed", w.handle(t, stream(batch...)), []string{"1"})
+	equal(t, "sent", w.ids(), []string{"r0"})
+	equal(t, "failed again", w.handle(t, stream(batch[1:]...)), []string{})
+	equal(t, "sent", w.ids(), []string{"r0", "r1", "r1"})
+	equal(t, "last", *w.taken[2].DetailType, "Run Succeeded")
+}
+
 func TestHandle_RefusedForGood_IsSetAsideAndSentAgain(t *testing.T) {
 	t.Parallel()
 	// The one that waits is repeated with what is behind it; what was refused for good before it must not be lost with that.
@@ -246,9 +271,10 @@ func TestHandle_RefusedForGood_IsSetAsideAndSentAgain(t *testing.T) {
 	}
 	message := events.SQSEvent{Records: []events.SQSMessage{
 		{EventSource: "aws:sqs", MessageId: "m1", Body: w.kept[0]}, {EventSource: "aws:sqs", MessageId: "m2", Body: "nonsense"},
+		{EventSource: "aws:sqs", MessageId: "m3", Body: `{"requestContext":{},"DDBStreamBatchInfo":{"batchSize":1}}`}, // a note of Lambda
 	}}
-	equal(t, "still refused", w.handle(t, message), []string{"m2", "m1"})
-	equal(t, "sent", w.handle(t, message), []string{"m2"})
+	equal(t, "still refused", w.handle(t, message), []string{"m2", "m3", "m1"})
+	equal(t, "sent", w.handle(t, message), []string{"m2", "m3"})
 	equal(t, "run", idOf(w.taken[len(w.taken)-1]), "r1")
 }
 
@@ -268,6 +294,24 @@ func TestHandle_BusDown_WaitsForPatienceThenGoesOn(t *testing.T) {
 	w.full = false
 	equal(t, "old", w.handle(t, stream(old...)), []string{})
 	equal(t, "kept", len(w.kept), 15)
+}
+
+// An invocation ends by itself, with all that it could set aside. One that Lambda ends would be repeated until the stream
+// forgets its records.
+func TestHandle_BusDoesNotAnswer_IsAsABusThatIsDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{silent: true}
+		batch := ends(100)
+		for i := range batch {
+			batch[i].Change.ApproximateCreationDateTime.Time = time.Now().Add(-eventbus.Patience)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		equal(t, "failed", w.handleIn(ctx, t, stream(batch...)), []string{"40"})
+		equal(t, "kept", len(w.kept), 40)
+		equal(t, "end", ctx.Err(), error(nil))
+	})
 }
 
 // A record that this program cannot read holds nothing up, and is kept for a program that can.

@@ -20,6 +20,14 @@ import (
 // limit of 256 KiB.
 const batch = 10
 
+const (
+	// answerTime is how long the bus has for a request. Without a limit a bus that does not answer would use up every
+	// invocation, and nothing would be set aside before the stream forgets it.
+	answerTime = 10 * time.Second
+	// keepTime is left of an invocation for setting events aside.
+	keepTime = 15 * time.Second
+)
+
 // refusal is why the bus did not take an event.
 type refusal struct {
 	code, message string
@@ -65,7 +73,9 @@ func (s *Sender) sendRecords(ctx context.Context, text []byte) (failed []string,
 			list = append(list, e)
 		}
 	}
-	for part := range slices.Chunk(list, batch) {
+	for len(list) > 0 {
+		part := nextPart(list)
+		list = list[len(part):]
 		refusals := s.put(ctx, part)
 		waits := slices.IndexFunc(part, func(e *event) bool { return refusals[e] != nil && refusals[e].holds(e) })
 		if waits < 0 {
@@ -80,8 +90,24 @@ func (s *Sender) sendRecords(ctx context.Context, text []byte) (failed []string,
 		if waits < len(part) {
 			return []string{part[waits].id}, nil
 		}
+		if until, ok := ctx.Deadline(); ok && len(list) > 0 && time.Until(until) < answerTime+keepTime {
+			return []string{list[0].id}, nil
+		}
 	}
 	return nil, nil
+}
+
+// nextPart returns the events of the next request. It has a run once: the bus could take the later event and refuse the
+// earlier one.
+func nextPart(list []*event) []*event {
+	has := map[string]bool{}
+	for i, e := range list {
+		if i == batch || has[e.key] {
+			return list[:i]
+		}
+		has[e.key] = true
+	}
+	return list
 }
 
 // holds reports whether the record waits in the stream, with everything behind it in its shard.
@@ -99,7 +125,8 @@ func (s *Sender) sendMessages(ctx context.Context, text []byte) (failed []string
 	for i := range in.Records {
 		message := &in.Records[i]
 		var record events.DynamoDBEventRecord
-		if err := json.Unmarshal([]byte(message.Body), &record); err != nil {
+		err := json.Unmarshal([]byte(message.Body), &record)
+		if err != nil || record.EventName == "" { // a note of lost records, from the queue of dead letters
 			s.logger.ErrorContext(ctx, "a message holds no event", "message_id", message.MessageId, "error", err)
 			failed = append(failed, message.MessageId)
 		} else if e := s.eventOf(message.MessageId, &record); e != nil {
@@ -130,7 +157,9 @@ func (s *Sender) put(ctx context.Context, list []*event) map[*event]*refusal {
 		sent, in.Entries = append(sent, e), append(in.Entries, e.put)
 	}
 	if len(sent) > 0 {
-		out, err := s.bus.PutEvents(ctx, in)
+		limited, stop := context.WithTimeout(ctx, answerTime)
+		out, err := s.bus.PutEvents(limited, in)
+		stop()
 		for i, e := range sent {
 			if r := refusalOf(i, out, err); r != nil {
 				refused[e] = r

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,9 +65,10 @@ func (b *builder) command(e *taskEntry) work {
 	for i, text := range e.Command.Run {
 		c.args = append(c.args, b.template(fmt.Sprintf("argument %d", i), text))
 	}
-	if len(c.args) == 0 || !c.args[0].fixed() || c.args[0][0].text == "" {
+	if len(c.args) == 0 || len(c.args[0]) != 1 || c.args[0][0].text == "" {
 		b.fault("write it like [pg_dump, --file, backup.sql]", "run does not begin with a program")
 	}
+	b.scripts(c.args)
 	for name, value := range e.Command.Env {
 		if !variableForm.MatchString(name) {
 			b.fault("use letters, digits and _", "the variable %.40q cannot be set", name)
@@ -74,6 +76,29 @@ func (b *builder) command(e *taskEntry) work {
 		c.env[name] = b.template("variable "+name, value)
 	}
 	return c.do
+}
+
+// interpreter is the name of a program that takes a program as an argument, behind an option like -c or -e.
+var (
+	interpreter  = regexp.MustCompile(`^(sh|bash|dash|ash|ksh|zsh|fish|pwsh|python|perl|ruby|node|php|lua)[0-9.]*$`)
+	scriptOption = regexp.MustCompile(`^-([a-zA-Z]*[ceEpr]|-eval|-print)$`)
+)
+
+// scripts refuses placeholders in a script among the arguments, where a value would be program text.
+func (b *builder) scripts(args []template) {
+	interpreted, script := false, false
+	for i, t := range args {
+		if script && slices.ContainsFunc(t, func(p part) bool { return p.of != "" }) {
+			b.fault("pass the value behind it, like [sh, -c, 'echo \"$1\"', sh, \"${payload.id}\"]",
+				"argument %d is a script, in which a value would be executed", i)
+		}
+		literal := ""
+		if len(t) == 1 {
+			literal = t[0].text
+		}
+		interpreted = interpreted || interpreter.MatchString(filepath.Base(literal))
+		script = interpreted && scriptOption.MatchString(literal)
+	}
 }
 
 func (c *command) made(ctx context.Context, a *runlane.Attempt, payload json.RawMessage) (*exec.Cmd, error) {
@@ -120,15 +145,17 @@ func (c *command) do(ctx context.Context, a *runlane.Attempt, payload json.RawMe
 	if err != nil {
 		return err
 	}
-	limit := maxTail + c.hidden.longest() // so that no part of a secret is left at the cut
+	limit := maxTail + c.hidden.longest() // hiding a part of a secret at the cut leaves enough
 	stdout, stderr := &tail{limit: limit}, &tail{limit: limit}
 	made.Stdout, made.Stderr = stdout, stderr
 	made.WaitDelay = commandGrace
 	ownGroup(made)
 	receipt := runlane.Receipt{
-		Target: runlane.ReceiptCommand, StartedAt: time.Now(), Command: filepath.Base(made.Path),
+		Target: runlane.ReceiptCommand, StartedAt: time.Now(), Command: c.hidden.replaced(filepath.Base(made.Path), false, false),
 	}
+	runtime.LockOSThread() // see dieWithWorker
 	err = made.Run()
+	runtime.UnlockOSThread()
 	if made.Process != nil {
 		killGroup(made.Process.Pid) // whatever it left behind
 	}
@@ -197,7 +224,7 @@ func (t *tail) Write(text []byte) (int, error) {
 
 // end returns the end of an output without secrets.
 func (h *hidden) end(t *tail) string {
-	text := h.replaced(string(t.text[max(0, len(t.text)-t.limit):]))
+	text := h.replaced(string(t.text[max(0, len(t.text)-t.limit):]), t.cut, true)
 	if over := len(text) - maxTail; over > 0 {
 		t.cut = true
 		text = strings.ToValidUTF8(text[over:], "")

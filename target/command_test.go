@@ -71,6 +71,28 @@ func TestCommand_ItsEndDecides(t *testing.T) {
 	}
 }
 
+// The end of an output may begin within a secret, and have so many that it is short without them.
+func TestCommand_NoPartOfASecret(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("0123456789abcdef", 100)
+	for script, c := range map[string]struct{ secret, want string }{
+		`for i in 1 2 3 4 5 6 7 8 9; do printf %s "$S"; done; echo end`: {long, "***end\n"},
+		`for line in $S; do echo "> $line"; done`:                       {"line-of-a-key\nanother-line\n", "> ***\n> ***\n"},
+		`printf "ab-other-cd"`:                                          {"ab-oth", "***cd"},
+	} {
+		read, err := target.Read([]byte("secrets: {s: {env: S}, o: {env: O}}\ntasks: {t: {command: {run: [sh, -c, '"+script+"'], env: {S: '${secret.s}'}}}}"),
+			&target.Options{Getenv: func(name string) string { return map[string]string{"S": c.secret, "O": "-other-"}[name] }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := runlanetest.NewAttempt(t, nil)
+		err = a.Execute(t.Context(), read.Handlers[0], runlane.NewRawCall(read.Handlers[0].Task, json.RawMessage("{}")))
+		if err != nil || a.Receipt().Stdout != c.want {
+			t.Errorf("%s: %v, %.200q", script, err, a.Receipt().Stdout)
+		}
+	}
+}
+
 func jsonOf(v any) string {
 	b, _ := json.Marshal(v)
 	return string(b)

@@ -13,6 +13,7 @@ const hasGroups = true
 // ownGroup gives the command a process group of its own, which the end of its context asks to end.
 func ownGroup(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	dieWithWorker(c.SysProcAttr)
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/textproto"
@@ -70,7 +71,8 @@ type request struct {
 	method    string
 	url       template
 	headers   map[string]template
-	body      any // a tree; nil: the payload, or nothing if bare
+	body      any                 // a tree; nil: the payload, or nothing if bare
+	escape    func(string) string // for values in a body that is text
 	bare      bool
 	succeed   codes
 	permanent codes
@@ -103,6 +105,7 @@ func (b *builder) request(e *taskEntry) work {
 		r.body = b.tree("body", e.HTTP.Body)
 	}
 	b.requestHeaders(r, e.HTTP.Headers)
+	b.textBody(r)
 	r.keeps = b.receiptHeaders(&e.Receipt)
 	secure := b.requestURL(r, e.HTTP)
 	r.client = outbound.NewClient(outbound.Options{Timeout: e.httpTimeout(), Private: e.HTTP.Private, TLS: secure})
@@ -117,6 +120,29 @@ func (b *builder) requestHeaders(r *request, given map[string]string) {
 			continue
 		}
 		r.headers[name] = b.template("header "+name, value)
+	}
+}
+
+// jsonForm is the beginning of a text that is meant as JSON.
+var jsonForm = regexp.MustCompile(`^\s*(\{\s*"|\[\s*["{[])`)
+
+// textBody chooses how values are written in a body that is text with placeholders, so that they stay data.
+func (b *builder) textBody(r *request) {
+	t, isText := r.body.(template)
+	if _, value := t.only(); !isText || value || len(t) < 2 {
+		return
+	}
+	kind := ""
+	for _, p := range r.headers["Content-Type"] {
+		kind += strings.ToLower(p.text)
+	}
+	switch {
+	case strings.Contains(kind, "json") || jsonForm.MatchString(t[0].text):
+		b.fault("write it as YAML, like {id: \"${payload.id}\"}", "the body is JSON as a text, in which a value could be more than a value")
+	case strings.Contains(kind, "x-www-form-urlencoded"):
+		r.escape = url.QueryEscape
+	case strings.Contains(kind, "xml") || strings.Contains(kind, "html"):
+		r.escape = html.EscapeString
 	}
 }
 
@@ -167,12 +193,18 @@ func (b *builder) requestURL(r *request, e *httpEntry) (secure bool) {
 
 // hasDots reports a path that servers read as another one.
 func hasDots(to *url.URL) bool {
-	for segment := range strings.SplitSeq(to.Path, "/") {
+	for segment := range strings.SplitSeq(strings.ReplaceAll(to.Path, `\`, "/"), "/") {
 		if segment == "." || segment == ".." {
 			return true
 		}
 	}
 	return false
+}
+
+// segment reports a placeholder that is a whole segment of the path. Without it servers read another path.
+func (r *request) segment(i int) bool {
+	behind := r.url[i+1].text
+	return strings.HasSuffix(r.url[i-1].text, "/") && (behind == "" && i+2 == len(r.url) || strings.HasPrefix(behind, "/") || strings.HasPrefix(behind, "?"))
 }
 
 // address fills in the URL: values are escaped for the path, or behind a ? for the query.
@@ -187,6 +219,9 @@ func (r *request) address(v *values) (*url.URL, error) {
 		if err != nil {
 			return nil, err
 		}
+		if !inQuery && written == "" && r.url[i].of != "" && r.segment(i) {
+			return nil, failed("the payload makes no url: a value in its path is empty", nil)
+		}
 		text += written
 		inQuery = inQuery || strings.Contains(r.url[i].text, "?")
 	}
@@ -194,6 +229,7 @@ func (r *request) address(v *values) (*url.URL, error) {
 	if err != nil || hasDots(to) {
 		return nil, failed("the payload makes no url: a value is . or .., or cannot be in one", nil)
 	}
+	to.RawQuery = strings.ReplaceAll(to.RawQuery, " ", "%20") // of the file or a secret
 	return to, nil
 }
 
@@ -207,7 +243,7 @@ func (r *request) content(v *values, payload json.RawMessage) (body []byte, kind
 	}
 	t, text := r.body.(template)
 	if _, value := t.only(); text && !value {
-		written, err := t.render(v, nil)
+		written, err := t.render(v, r.escape)
 		return []byte(written), "text/plain; charset=utf-8", err
 	}
 	value, err := filled(r.body, v)
@@ -254,15 +290,18 @@ func (r *request) made(ctx context.Context, a *runlane.Attempt, payload json.Raw
 }
 
 func (r *request) do(ctx context.Context, a *runlane.Attempt, payload json.RawMessage) error {
-	made, err := r.made(ctx, a, payload)
+	limited, stop := context.WithTimeout(ctx, r.client.Timeout)
+	defer stop()
+	made, err := r.made(limited, a, payload)
 	if err != nil {
 		return err
 	}
 	receipt := runlane.Receipt{
 		Target: runlane.ReceiptHTTP, StartedAt: time.Now(),
-		Request: r.method + " " + r.hidden.replaced(made.URL.Scheme+"://"+made.URL.Host),
+		Request: r.method + " " + r.hidden.replaced(made.URL.Scheme+"://"+made.URL.Host, false, false),
 	}
-	response, err := r.client.Do(made)
+	// Client.Do has no response where it cannot read the address of a redirect, which is not followed anyway.
+	response, err := r.client.Transport.RoundTrip(made)
 	if err == nil {
 		defer func() { _ = response.Body.Close() }()
 		r.read(response, &receipt)
@@ -285,21 +324,18 @@ func (r *request) read(response *http.Response, receipt *runlane.Receipt) {
 	receipt.Status, receipt.BodyBytes = response.StatusCode, int64(len(text))
 	receipt.Cut = err != nil || len(text) == maxResponse
 	if r.keepsBody {
-		receipt.Body = r.hidden.replaced(string(text))
+		receipt.Body = r.hidden.replaced(string(text), false, receipt.Cut)
 	}
 	receipt.Headers = map[string]string{}
 	for _, name := range r.keeps {
 		if value := response.Header.Get(name); value != "" {
-			receipt.Headers[name] = r.hidden.replaced(value)
+			receipt.Headers[name] = r.hidden.replaced(value, false, false)
 		}
 	}
 }
 
-// unanswered is the error for a request without a response. It drops the url.Error, which contains the URL.
+// unanswered is the error for a request without a response.
 func unanswered(err error) error {
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		err = wrapped.Err
-	}
 	failure := &runlane.Error{Code: ErrFailed, Message: "the request was not answered", Retryable: true, Cause: err}
 	if errors.Is(err, outbound.ErrAddress) {
 		failure.Message, failure.Cause = "the url leads to an address that is refused", nil

@@ -55,8 +55,10 @@ func TestRequest_IsFilledIn(t *testing.T) {
 		fmt.Sprintf(form, "/${payload.name}?q=${payload.name}", ""): `POST /a%2Fb%3Fc%22d?q=a%2Fb%3Fc%22d   application/json run_test {"name":"a/b?c\"d","n":1.50,"list":[{"x":null}]}<nil>`,
 		fmt.Sprintf(form, "/${run.id}/${payload.n}", ", method: GET, headers: {authorization: 'Bearer ${secret.key}', x-name: '${payload.list.0}'}"): "GET /run_test/1.50 Bearer " + secret + ` {"x":null}  run_test <nil>`,
 		fmt.Sprintf(form, "/", ", body: {text: 'Hi ${payload.name}', whole: '${payload.list}', number: '${payload.n}', fixed: 2}"):                   `POST /   application/json run_test {"fixed":2,"number":1.50,"text":"Hi a/b?c\"d","whole":[{"x":null}]}<nil>`,
-		fmt.Sprintf(form, "/", ", body: '${payload.list}'"): `POST /   application/json run_test [{"x":null}]<nil>`,
-		fmt.Sprintf(form, "/", ", body: 'n=${payload.n}'"):  "POST /   text/plain; charset=utf-8 run_test n=1.50<nil>",
+		fmt.Sprintf(form, "/", ", body: '${payload.list}'"):                                                               `POST /   application/json run_test [{"x":null}]<nil>`,
+		fmt.Sprintf(form, "/?q=a b${payload.n}", ", body: '<a>${payload.name}</a>', headers: {content-type: text/xml}"):   `POST /?q=a%20b1.50   text/xml run_test <a>a/b?c&#34;d</a><nil>`,
+		fmt.Sprintf(form, "/", ", body: 'n=${payload.name}', headers: {content-type: application/x-www-form-urlencoded}"): `POST /   application/x-www-form-urlencoded run_test n=a%2Fb%3Fc%22d<nil>`,
+		fmt.Sprintf(form, "/", ", body: 'n=${payload.n}'"):                                                                "POST /   text/plain; charset=utf-8 run_test n=1.50<nil>",
 	} {
 		if _, err := execute(t, task, `{"name":"a/b?c\"d","n":1.50,"list":[{"x":null}]}`); err != nil {
 			t.Errorf("%s: %v", task, err)
@@ -74,7 +76,7 @@ func TestRequest_IsFilledIn(t *testing.T) {
 		t.Errorf("a retry sends %s", got)
 	}
 	for payload, says := range map[string]string{
-		`{"name":".."}`: "makes no url", `{}`: `has no field "name"`, `{"name":"x","n":"a\u000ab"}`: "control character", `[]`: "no field",
+		`{"name":".."}`: "makes no url", `{"name":"a\\..\\b"}`: "makes no url", `{"name":""}`: "is empty", `{"name":null}`: "is empty", `{}`: `has no field "name"`, `{"name":"x","n":"a\u000ab"}`: "control character", `[]`: "no field",
 	} {
 		_, err := execute(t, fmt.Sprintf(form, "/${payload.name}", ", headers: {x-n: '${payload.n}'}"), payload)
 		if _, permanent := errors.AsType[*runlane.PermanentError](err); !permanent || !strings.Contains(err.Error(), says) {
@@ -93,14 +95,14 @@ func TestRequest_StatusesDecide(t *testing.T) {
 		var status int
 		_, _ = fmt.Sscanf(r.URL.Path, "/%d", &status)
 		w.Header().Set("Retry-After", "7")
-		w.Header().Set("Location", elsewhere)
+		w.Header().Set("Location", map[bool]string{true: "http://%zz", false: elsewhere}[status == http.StatusSeeOther])
 		w.Header().Set("X-Request-Id", "r-"+secret)
 		w.Header().Set("Set-Cookie", "hidden")
 		w.WriteHeader(status)
 		_, _ = w.Write([]byte("it is " + secret + "-long" + strings.Repeat(".", 100_000)))
 	})
 	for path, want := range map[string]string{
-		"200": "", "204": "", "302": "permanent", "404": "permanent", "401": "permanent", "408": "after 7s", "425": "after 7s",
+		"200": "", "204": "", "302": "permanent", "303": "permanent", "404": "permanent", "401": "permanent", "408": "after 7s", "425": "after 7s",
 		"429": "after 7s", "500": "after 7s", "501": "permanent", "503": "after 7s",
 	} {
 		a, err := execute(t, "    http: {private: true, url: '"+url+"/"+path+"'}\n    receipt: {body: true}", "{}")
@@ -122,6 +124,29 @@ func TestRequest_StatusesDecide(t *testing.T) {
 	a, err := execute(t, "    http: {private: true, url: '"+url+"/404', succeed: [404], permanent: []}", "{}")
 	if r := a.Receipt(); err != nil || r.Body != "" || r.Status != 404 {
 		t.Errorf("a status that succeeds by the file: %v, %+v", err, r)
+	}
+}
+
+// A server that repeats a secret may write it in its own way, and its answer may end within one.
+func TestReceipt_NoFormOfASecret(t *testing.T) {
+	t.Parallel()
+	const key = "a/b <c>\"d\"&e"
+	forms := []string{key, `a/b <c>\"d\"&e`, `a\/b <c>"d"&e`, `a/b \u003cc\u003e\"d\"\u0026e`, "a%2Fb+%3Cc%3E%22d%22%26e", "a%2Fb%20%3Cc%3E%22d%22&e", "a/b%20%3Cc%3E%22d%22&e"}
+	for i, form := range append(forms, key[:9]) {
+		url := serving(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", fmt.Sprint(3+len(form)+i/len(forms))) // the last is cut
+			_, _ = w.Write([]byte("it " + form))
+		})
+		read, err := target.Read([]byte("secrets: {key: {env: KEY}}\ntasks: {t: {http: {private: true, url: '"+url+"'}, receipt: {body: true}}}"),
+			&target.Options{Getenv: func(string) string { return key + "\n" }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := runlanetest.NewAttempt(t, nil)
+		_ = a.Execute(t.Context(), read.Handlers[0], runlane.NewRawCall(read.Handlers[0].Task, json.RawMessage("{}")))
+		if r := a.Receipt(); r.Body != "it ***" {
+			t.Errorf("%s: the receipt has %s", form, r.Body)
+		}
 	}
 }
 

@@ -136,6 +136,12 @@ func TestRead_NamesFaults(t *testing.T) {
 		within(task, "http: {url: https://example.com}, idempotencyKey: '${payload.id}', schedules: {s: {every: 1h}}"): "the payload has no field",
 		within(task, "command: {run: []}"):                                                                             "does not begin with a program",
 		within(task, "command: {run: ['${payload.program}']}"):                                                         "does not begin with a program",
+		within(task, "command: {run: ['${payload']}"):                                                                  "without an end",
+		within(task, "command: {run: [x]}, singletonKey: 'a-${secret.key}'"):                                           "names a secret",
+		within(call, `https://example.com, body: '{"id": "${payload.id}"}'`):                                           "write it as YAML",
+		within(call, "https://example.com, headers: {content-type: text/json}, body: 'a${payload.id}'"):                "write it as YAML",
+		within(task, "command: {run: [env, A=b, /bin/bash, -ec, 'echo ${payload.id}']}"):                               "is a script",
+		within(task, "command: {run: [python3, -c, 'print(${run.id})']}"):                                              "is a script",
 		within(task, "command: {run: [x], env: {A-B: x}}"):                                                             "cannot be set",
 		within(task, "command: {run: [x]}, receipt: {body: true}"):                                                     "no body",
 	} {

@@ -6,10 +6,12 @@ package target
 import (
 	"bytes"
 	_ "embed" // for the schema
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -171,28 +173,81 @@ func (b *builder) readSecrets(entries map[string]secretEntry, options *Options) 
 // hidden are texts that receipts must not repeat.
 type hidden struct{ texts []string }
 
-// minHidden is the shortest secret that is looked for: shorter ones are in ordinary texts, too.
-const minHidden = 4
+const (
+	// minHidden is the shortest secret that is looked for: shorter ones are in ordinary texts, too.
+	minHidden = 4
+	// minHiddenLine is the shortest line of a secret of several lines, like a key, that is looked for by itself.
+	minHiddenLine = 8
+)
 
+// add hides a secret as it is, its lines, and as it stands in URLs and in JSON.
 func (h *hidden) add(secret string) {
-	if len(secret) < minHidden {
-		return
+	secret = strings.TrimSpace(secret) // outputs may have it without the end of its line
+	forms := []string{
+		secret, url.QueryEscape(secret), url.PathEscape(secret), (&url.URL{Path: secret}).EscapedPath(),
+		strings.ReplaceAll(secret, "/", `\/`),
 	}
-	h.texts = append(h.texts, secret)
-	slices.SortFunc(h.texts, func(a, b string) int { return len(b) - len(a) }) // one may be the beginning of another
+	for _, html := range []bool{true, false} {
+		var quoted strings.Builder
+		encoder := json.NewEncoder(&quoted)
+		encoder.SetEscapeHTML(html)
+		if encoder.Encode(secret) == nil {
+			forms = append(forms, strings.TrimPrefix(strings.TrimSuffix(quoted.String(), "\"\n"), `"`))
+		}
+	}
+	for line := range strings.Lines(secret) {
+		if line = strings.TrimSpace(line); len(line) >= minHiddenLine {
+			forms = append(forms, line)
+		}
+	}
+	for _, form := range forms {
+		if len(form) >= minHidden && !slices.Contains(h.texts, form) {
+			h.texts = append(h.texts, form)
+		}
+	}
 }
 
-func (h *hidden) longest() int {
-	if len(h.texts) == 0 {
-		return 0
+func (h *hidden) longest() (n int) {
+	for _, text := range h.texts {
+		n = max(n, len(text))
 	}
-	return len(h.texts[0])
+	return n
 }
 
-func (h *hidden) replaced(text string) string {
-	pairs := make([]string, 0, 2*len(h.texts))
+// replaced hides secrets in a text. Where a text is cut, a part of one may be left at that end.
+func (h *hidden) replaced(text string, cutBefore, cutBehind bool) string {
+	gone := make([]bool, len(text))
+	hide := func(from, to int) {
+		for i := from; i < to; i++ {
+			gone[i] = true
+		}
+	}
 	for _, secret := range h.texts {
-		pairs = append(pairs, secret, "***")
+		for from := 0; from < len(text); {
+			at := strings.Index(text[from:], secret)
+			if at < 0 {
+				break
+			}
+			hide(from+at, from+at+len(secret))
+			from += at + 1 // they may overlap
+		}
+		for n := min(len(secret)-1, len(text)); n >= minHidden; n-- {
+			if cutBefore && strings.HasPrefix(text, secret[len(secret)-n:]) {
+				hide(0, n)
+			}
+			if cutBehind && strings.HasSuffix(text, secret[:n]) {
+				hide(len(text)-n, len(text))
+			}
+		}
 	}
-	return strings.NewReplacer(pairs...).Replace(text)
+	var shown strings.Builder
+	for i := range len(text) {
+		switch {
+		case !gone[i]:
+			shown.WriteByte(text[i])
+		case i == 0 || !gone[i-1]:
+			shown.WriteString("***")
+		}
+	}
+	return shown.String()
 }

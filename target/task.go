@@ -162,6 +162,9 @@ func (b *builder) key(what, text string) func(json.RawMessage) string {
 		return nil
 	}
 	t := b.template(what, text)
+	if strings.Contains(text, "${secret.") {
+		b.fault("use fields of the payload", "%s names a secret, and keys are shown with runs", what)
+	}
 	if slices.ContainsFunc(t, func(p part) bool { return p.of == "run" }) {
 		b.fault("use fields of the payload", "%s names the run, which is not made yet", what)
 	}

@@ -95,9 +95,6 @@ func validPath(names []string) bool {
 	return true
 }
 
-// fixed reports whether the text has no placeholders.
-func (t template) fixed() bool { return len(t) <= 1 }
-
 // render fills in the values, each through escape; nil changes nothing.
 func (t template) render(v *values, escape func(string) string) (string, error) {
 	var text strings.Builder

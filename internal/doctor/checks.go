@@ -329,8 +329,8 @@ func checkEvents(ctx context.Context, reader eventReader) (string, error) {
 	case givenUp > 0:
 		return "", &Warning{
 			Message: fmt.Sprintf("%d events or batches of events could not be sent, and %d are sent again", givenUp, again),
-			Fix: "the log of EventSender says why; correct that, then \"aws sqs start-message-move-task --source-arn\" with " +
-				"the ARN of the queue of EventDeadLettersUrl sends them again (docs/events.md)",
+			Fix: "the log of EventSender says why; correct that, then \"aws sqs start-message-move-task\" from the queue " +
+				"of EventDeadLettersUrl to that of EventRetriesUrl sends them again (docs/events.md)",
 		}
 	case again > 0:
 		return "", &Warning{

@@ -271,7 +271,7 @@ var operations = map[string][]string{
 	"aws sqs list-message-move-tasks":        {"--source-arn!"},
 	"aws sqs purge-queue":                    {"--queue-url!"},
 	"aws sqs receive-message":                {"--queue-url!", "--visibility-timeout", "--max-number-of-messages"},
-	"aws sqs start-message-move-task":        {"--source-arn!"},
+	"aws sqs start-message-move-task":        {"--source-arn!", "--destination-arn"},
 	"sam build":                              {},
 	"sam deploy": {
 		"--guided?", "--parameter-overrides", "--stack-name!", "--region", "--resolve-s3?", "--capabilities",
