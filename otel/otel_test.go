@@ -123,7 +123,7 @@ func (w *world) tree() string {
 			fmt.Fprintf(&text, "%s%s %s", indent, s.Name, s.SpanKind)
 			for _, a := range s.Attributes {
 				if a.Key == "runlane.status" && strings.HasPrefix(s.Name, "process") || a.Key == "runlane.failed" {
-					fmt.Fprint(&text, " ", a.Value.Emit())
+					fmt.Fprint(&text, " ", a.Value.String())
 				}
 			}
 			for _, l := range s.Links {
