@@ -73,6 +73,9 @@ func (s *modelSequence) repeat(kind runlane.SourceType, call modelRepeatCall, al
 	}
 	c := &modelCall{d: s.d, task: source.task, source: runlane.Source{Type: kind, RunID: source.ID, CreatedAt: source.CreatedAt}}
 	c.options.SingletonKey, c.options.ConcurrencyKey, c.options.Meta = source.SingletonKey, source.ConcurrencyKey, source.Meta
+	if kind == runlane.SourceManualRetry {
+		c.source.OriginID = cmp.Or(source.Source.OriginID, source.ID)
+	}
 	if kind == runlane.SourceManualRetry && source.IdempotencyKey != "" {
 		if owner := s.m.ownerOf(source.TaskID, source.IdempotencyKey); owner != nil {
 			s.tally.add("seen", "key of a retry taken", 1)
@@ -122,7 +125,8 @@ func (s *modelSequence) stepPrune() bool {
 	goes := map[*modelRun]bool{}
 	old = slices.DeleteFunc(old, func(due modelDue) bool {
 		origin := s.m.runs[due.run.Source.RunID]
-		stays := lane.Repeats(&due.run.Source) && origin != nil && origin.CreatedAt.Equal(due.run.Source.CreatedAt) && !goes[origin]
+		stays := lane.Repeats(&due.run.Source) && origin != nil && origin.CreatedAt.Equal(due.run.Source.CreatedAt) && !goes[origin] ||
+			s.remembered(due.run, s.m.now.Add(-o.OlderThan))
 		goes[due.run] = !stays
 		return stays
 	})
@@ -135,6 +139,17 @@ func (s *modelSequence) stepPrune() bool {
 		s.tally.add("seen", "pruned run", 1)
 	}
 	return true
+}
+
+// remembered reports whether the line of retries of a failed run has one that is active or young.
+func (s *modelSequence) remembered(run *modelRun, cutoff time.Time) bool {
+	for run != nil && run.Status == runlane.StatusFailed {
+		run = s.m.runs[s.repeats[modelRepeat{run.ID, run.CreatedAt, runlane.SourceManualRetry}]]
+		if run != nil && (!run.Status.Terminal() || !run.FinishedAt.Before(cutoff)) {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *modelSequence) stepReset() bool {

@@ -95,6 +95,16 @@ func spared() []sparing {
 			scenarios: []string{"a trigger publishes its wakeup at once and acknowledges it"},
 		},
 		{
+			reason: "a slot is given back, and handed over, best effort: time frees it, and the tick hands it over; its " +
+				"explanation is of a run whose wakeup was sent",
+			kinds: failing(),
+			methods: []string{
+				"ReleaseRunDispatch", "ReserveRunDispatch", "ListRunsNeedingDispatch", "AppendRunEvents", "GetRun", "GetRuns",
+				"PublishWakeups", "MarkOutboxMessagesPublished",
+			},
+			scenarios: []string{"a run that no one executes gives its slot back once it has had its time"},
+		},
+		{
 			reason: "each of its ticks reads many pages, and one of them would always fail: that a stage fails alone " +
 				"is a separate scenario",
 			kinds: failing(),
