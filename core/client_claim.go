@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -38,6 +39,10 @@ type ClaimOptions struct {
 	// Wait is how long to wait for a run. 0 means until the context ends. Less than 0, such as runlane.NoWait, takes a run
 	// that the storage has due now, without waiting.
 	Wait time.Duration
+	// ClaimID makes the call repeatable after a lost answer: a second one with it returns the same claim while its attempt
+	// lasts, from the same runtime. It is a secret, random, new for each claim, from MinClaimID to MaxClaimID bytes. ""
+	// makes another claim.
+	ClaimID string
 	// WorkerID names the client in leases, events and logs. "" means this runtime's.
 	WorkerID string
 }
@@ -81,6 +86,10 @@ func (rt *Runtime) Claim(ctx context.Context, options *ClaimOptions) (*Claim, er
 	}
 	if err := rt.gate.enter(); err != nil {
 		return nil, err
+	}
+	if claim, err := c.again(ctx); claim != nil || err != nil {
+		rt.gate.leave()
+		return claim, err
 	}
 	if c.options.RunID != "" || c.options.Wait < 0 {
 		defer rt.gate.leave()
@@ -187,6 +196,9 @@ func (o *ClaimOptions) check(rt *Runtime) error {
 	if err := remote.CheckLease(o.Lease, MinLease, MaxClaimLease); err != nil {
 		return err
 	}
+	if err := checkClaimID(o.ClaimID); err != nil {
+		return err
+	}
 	if o.WorkerID == "" {
 		o.WorkerID = rt.workerID
 	}
@@ -201,7 +213,7 @@ func (o *ClaimOptions) check(rt *Runtime) error {
 // take lets a delivery claim a run, unless one was claimed or the caller is gone.
 func (c *claiming) take(ctx context.Context, id runlane.RunID, deliver func(d *delivery) error) error {
 	return c.search.Take(ctx, id, func() error {
-		secret := rand.Text()
+		secret := cmp.Or(c.options.ClaimID, rand.Text())
 		err := deliver(&delivery{
 			rt:       c.rt,
 			lease:    c.options.Lease,
@@ -211,6 +223,9 @@ func (c *claiming) take(ctx context.Context, id runlane.RunID, deliver func(d *d
 			token:    remote.LeaseOf(secret),
 			give: func(x *execution) {
 				c.claim = &Claim{Token: remote.Token(x.run.ID, secret), Run: x.run.Clone(), x: x.rejoin()}
+				if c.options.ClaimID != "" {
+					c.rt.claimIDs.add(remote.LeaseOf(secret), x.run.ID, c.rt.now())
+				}
 				c.search.Found()
 			},
 		})

@@ -25,6 +25,7 @@ type Runtime struct {
 	handlers     map[runlane.TaskID]runlane.Handler
 	keysWarned   sync.Map // keys without effect that were logged
 	clientTasks  map[runlane.TaskID]ClientTask
+	claimIDs     claimIDs
 	definitions  []*runlane.Definition // of handlers and clientTasks, by id
 	queues       map[runlane.QueueName]runlane.Queue
 	schedules    schedule.Scheduler

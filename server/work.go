@@ -13,8 +13,8 @@ import (
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
-// Clients in any language execute runs with these routes. The server keeps no state of a claim: its token is checked
-// against the lease in the storage, so the claim outlives the server.
+// Clients in any language execute runs with these routes. The server keeps no state of a claim but its claimId, for a
+// repeated request: its token is checked against the lease in the storage, so the claim outlives the server.
 
 // maxPolls limits the waiting claims: each receives from the transport.
 const maxPolls = 1000
@@ -25,6 +25,7 @@ type claimBody struct {
 	Queues []named[runlane.QueueName] `json:"queues" doc:"queues to take from; those of the tasks unless given"`
 	Wait   *span                      `json:"wait" doc:"how long to wait for a run, 20s at most; 20s unless given"`
 	Lease  *span                      `json:"lease" doc:"until the client gives a sign of life; 5s to 15m, or 1m"`
+	ID     string                     `json:"claimId" doc:"random, of 20 to 100 characters, new for each claim: asking again with it after a lost answer gets the same claim"`
 	Worker string                     `json:"worker" doc:"name of the client in leases and events"`
 }
 
@@ -52,6 +53,7 @@ func claimRun(ctx context.Context, c *call, in *claimInput) (*reply, error) {
 		RunID:    in.Body.Run.ID,
 		Wait:     wait,
 		WorkerID: c.worker(in.Body.Worker),
+		ClaimID:  in.Body.ID,
 	}
 	if wait == 0 {
 		options.Wait = runlane.NoWait

@@ -107,6 +107,8 @@ export interface Called {
 }
 
 export interface ClaimBody {
+  /** random, of 20 to 100 characters, new for each claim: asking again with it after a lost answer gets the same claim */
+  claimId?: string;
   /** until the client gives a sign of life; 5s to 15m, or 1m */
   lease?: string;
   /** queues to take from; those of the tasks unless given */

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import type {
@@ -217,10 +218,12 @@ export class Worker {
   async #loop(): Promise<void> {
     const { lease, name, log } = this.#options;
     const stopped = this.#stop.signal;
+    let claimId = randomUUID();
     while (!stopped.aborted) {
-      const body = { tasks: [...this.#handlers.keys()], worker: name, lease: duration(lease), wait: "20s" };
+      const body = { tasks: [...this.#handlers.keys()], worker: name, lease: duration(lease), wait: "20s", claimId };
       try {
         const claim = await this.#client.once("POST", "/v1/work/claim", body, { kind: "claim", enough: stopped });
+        claimId = randomUUID(); // without an answer, the next request gets the same claim
         if (claim && stopped.aborted) await this.#settle(new Attempt(this.#client, claim as Claim), "release", {});
         else if (claim) await this.#execute(claim as Claim);
       } catch (error) {

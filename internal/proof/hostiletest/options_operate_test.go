@@ -160,6 +160,10 @@ func operateRules() map[string]rule {
 		"core.PruneOptions.DryRun":        legal("both are meant"),
 		"core.PruneOptions.ReleaseOwners": legal("both are meant"),
 
+		"core.ClaimOptions.ClaimID": refuses(
+			claiming("too short", core.ClaimOptions{ClaimID: strings.Repeat("x", core.MinClaimID-1)}),
+			claiming("too long", core.ClaimOptions{ClaimID: strings.Repeat("x", core.MaxClaimID+1)}),
+		),
 		"core.ClaimOptions.Lease": refuses(
 			claiming("too short", core.ClaimOptions{Lease: core.MinLease - 1}),
 			claiming("too long", core.ClaimOptions{Lease: core.MaxClaimLease + 1}),

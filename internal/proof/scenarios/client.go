@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"testing"
@@ -21,10 +22,16 @@ func clientScenarios() []scenario {
 // claimNext claims what comes by the lane's own transport.
 func (s *scene) claimNext() *core.Claim {
 	s.Helper()
-	claim, err := s.rt.Claim(s.Context(), &core.ClaimOptions{Wait: 30 * time.Second, WorkerID: "client"})
+	options := &core.ClaimOptions{Wait: 30 * time.Second, WorkerID: "client", ClaimID: rand.Text()}
+	claim, err := s.rt.Claim(s.Context(), options)
 	s.must(err)
 	if claim == nil {
 		s.Fatal("nothing was there to claim")
+	}
+	again, err := s.rt.Claim(s.Context(), options) // the answer was lost
+	s.must(err)
+	if again == nil || again.Token != claim.Token || string(again.Run.Payload) != string(claim.Run.Payload) {
+		s.Fatalf("the repeated claim is %+v", again)
 	}
 	return claim
 }

@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import functools
 import logging
+import secrets
 import signal
 from typing import Any, AsyncIterator, Awaitable, Callable, Iterator, NoReturn, TypeVar
 
@@ -198,9 +199,11 @@ class AsyncWorker:
             self._threads.shutdown(wait=False)
 
     async def _loop(self) -> None:
+        claim_id = secrets.token_hex()
         while not self._stop.is_set():
             try:
-                claim = await self._call(self._worker.claim)
+                claim = await self._call(self._worker.claim, claim_id)
+                claim_id = secrets.token_hex()  # without an answer, the next request gets the same claim
                 if claim:
                     await self._execute(claim)
             except Exception as fault:  # noqa: BLE001: whatever a server answers, the loop goes on

@@ -127,6 +127,8 @@ class Called(_CalledNeeded, total=False):
 
 
 class ClaimBody(TypedDict, total=False):
+    claimId: str
+    """random, of 20 to 100 characters, new for each claim: asking again with it after a lost answer gets the same claim"""
     lease: str
     """until the client gives a sign of life; 5s to 15m, or 1m"""
     queues: list[str]

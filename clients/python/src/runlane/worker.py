@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import signal
 import socket
 import threading
@@ -221,9 +222,11 @@ class Worker:
             self.settle(attempt, "release", {"after": duration(self.lease), "reason": "shutdown"})
 
     def _loop(self) -> None:
+        claim_id = secrets.token_hex()
         while not self._stop.is_set():
             try:
-                claim = self.claim()
+                claim = self.claim(claim_id)
+                claim_id = secrets.token_hex()  # without an answer, the next request gets the same claim
                 if claim:
                     self._execute(claim)
             except Exception as fault:  # noqa: BLE001: whatever a server answers, the loop goes on
@@ -236,8 +239,8 @@ class Worker:
         """Sets the tasks whose runs are claimed."""
         self._handlers = handlers
 
-    def claim(self) -> Claim | None:
-        """Waits for a run of the tasks; None when none came in 20 seconds."""
+    def claim(self, claim_id: str) -> Claim | None:
+        """Waits for a run of the tasks; None when none came in 20 seconds. After a lost answer the same id gets the same claim."""
         connection = self.client.connected(_CLAIM_TIME)
         with self._lock:
             self._waiting.add(connection)
@@ -247,6 +250,7 @@ class Worker:
                 return None
             claim = self.client.once("POST", "/v1/work/claim", {
                 "tasks": list(self._handlers), "worker": self.name, "lease": duration(self.lease), "wait": "20s",
+                "claimId": claim_id,
             }, "claim", _CLAIM_TIME)
         finally:
             with self._lock:
