@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# aws-sdk-go-v2/service/ssm 1.79.3 and 1.80.0, Go 1.25 and later.
+# aws-sdk-go-v2/service/ssm 1.79.3 and 1.80.0, built with Go 1.26.8.
 # Believed: a client of the SDK that is imported and never called costs a process nothing at its start, and a minor version keeps it so.
 # Seen: since 1.80.0 the package makes the schemas of all its operations while the program starts, used or not: thousands of allocations and
 # more than a megabyte in every process, about a millisecond of a small Lambda function's cold start.
