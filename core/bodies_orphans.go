@@ -28,9 +28,8 @@ type OrphanedBodies struct {
 }
 
 // OrphanedBodies looks for bodies without a run, and can remove them: of commits that were refused or never made, and
-// of a pruning that was interrupted. Bodies of the last day do not count. It reads the list of bodies. A negative limit is
-// runlane.ErrValidationFailed. A lane
-// without a store of bodies is runlane.ErrCapabilityUnsupported.
+// of a pruning that was interrupted. Bodies of the last day do not count. It reads the list of bodies. A negative limit
+// is runlane.ErrValidationFailed, a lane without a store of bodies runlane.ErrCapabilityUnsupported.
 func (r *Runs) OrphanedBodies(ctx context.Context, options *OrphanOptions) (*OrphanedBodies, error) {
 	if err := r.rt.gate.enterLate(); err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"iter"
 	"net/http"
 	"slices"
 	"time"
@@ -180,21 +181,29 @@ type eventsInput struct {
 }
 
 func listEvents(ctx context.Context, c *call, in *eventsInput) (*reply, error) {
-	limit := cmp.Or(in.Limit, runlane.DefaultPageLimit)
-	var events []runlane.EventRecord
-	var next runlane.Cursor
 	options := &core.EventOptions{After: in.After, Descending: in.Descending}
-	for record, err := range c.rt.Runs().Events(ctx, in.Run, options) {
-		if err != nil {
-			return nil, err
-		}
-		if len(events) == limit {
-			next = core.EventCursor(&events[limit-1])
-			break
-		}
-		events = append(events, record)
+	events, next, err := firstOf(c.rt.Runs().Events(ctx, in.Run, options), in.Limit, core.EventCursor)
+	if err != nil {
+		return nil, err
 	}
 	return pageOf("event", events, next, func(e *runlane.EventRecord) any { return shown.EventOf(e) }), nil
+}
+
+// firstOf takes a page of what is read item by item. Its cursor is that of the last one, "" if no more come.
+func firstOf[T any](
+	items iter.Seq2[T, error], limit int, cursor func(*T) runlane.Cursor,
+) (page []T, next runlane.Cursor, err error) {
+	limit = cmp.Or(limit, runlane.DefaultPageLimit)
+	for item, err := range items {
+		if err != nil {
+			return nil, "", err
+		}
+		if len(page) == limit {
+			return page, cursor(&page[limit-1]), nil
+		}
+		page = append(page, item)
+	}
+	return page, "", nil
 }
 
 type logsInput struct {
@@ -204,22 +213,16 @@ type logsInput struct {
 }
 
 func listLogs(ctx context.Context, c *call, in *logsInput) (*reply, error) {
-	limit := cmp.Or(in.Limit, runlane.DefaultPageLimit)
-	var lines []core.LogLine
-	var next runlane.Cursor
 	options := &core.LogOptions{Attempt: in.Attempt, After: in.After}
-	for line, err := range c.rt.Runs().Logs(ctx, in.Run, options) {
-		if err != nil {
-			return nil, err
+	cursor := func(l *core.LogLine) runlane.Cursor { return l.Cursor }
+	lines, next, err := firstOf(c.rt.Runs().Logs(ctx, in.Run, options), in.Limit, cursor)
+	if err != nil {
+		return nil, err
+	}
+	if c.hides(&c.by) {
+		for i := range lines {
+			lines[i].Line = nil
 		}
-		if len(lines) == limit {
-			next = lines[limit-1].Cursor
-			break
-		}
-		if c.hides(&c.by) {
-			line.Line = nil
-		}
-		lines = append(lines, line)
 	}
 	return pageOf("log", lines, next, asItIs), nil
 }
