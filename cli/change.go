@@ -121,8 +121,9 @@ const askTwice = "Asking twice makes one run: to repeat again, repeat the new ru
 
 func runsRetryCommand() *command {
 	return operationCommand("retry", "Repeat failed runs, as new runs",
-		"The new run goes on from what the failed one remembers, takes over its idempotency key, and has the task's "+
-			"whole retry budget; rerun starts over. "+askTwice,
+		"The new run goes on from what the failed one remembers (steps, answers, calls that succeeded; "+
+			"docs/operating.md, Repeating), takes over its idempotency key, and has the task's whole retry budget; "+
+			"rerun starts over. "+askTwice,
 		[]string{"runs retry run_01J8ZQ4T", "runs retry --task emails.welcome --yes"},
 		runsOperation("retry", "retried", repeatOne(runlane.SourceManualRetry), (*core.Runs).RetryAll))
 }
