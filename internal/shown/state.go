@@ -171,6 +171,35 @@ func keepTime(d time.Duration) string {
 	return Duration(d)
 }
 
+// Keeping is a core.Keeping.
+type Keeping struct {
+	Keep     *Keep                    `json:"keep"`
+	Tasks    map[runlane.TaskID]*Keep `json:"tasks,omitempty"`
+	LookedAt time.Time                `json:"lookedAt,omitzero"`
+	Overdue  []Overdue                `json:"overdue"`
+	More     bool                     `json:"more"`
+}
+
+// Overdue counts finished runs that are past their time.
+type Overdue struct {
+	TaskID runlane.TaskID `json:"taskId"`
+	Status string         `json:"status"`
+	Runs   int            `json:"runs"`
+}
+
+func KeepingOf(k *core.Keeping) *Keeping {
+	seen := &Keeping{
+		Keep: KeepOf(k.Rule), Tasks: map[runlane.TaskID]*Keep{}, LookedAt: k.LookedAt, Overdue: []Overdue{}, More: k.More,
+	}
+	for id, keep := range k.Tasks {
+		seen.Tasks[id] = KeepOf(keep)
+	}
+	for _, of := range k.Overdue {
+		seen.Overdue = append(seen.Overdue, Overdue{of.TaskID, string(of.Status), of.Runs})
+	}
+	return seen
+}
+
 // String is one time, or the time of each status that has one.
 func (k *Keep) String() string {
 	if k.Succeeded == k.Failed && k.Failed == k.Cancelled {
