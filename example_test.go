@@ -52,6 +52,16 @@ func ExampleNewTask() {
 	// configuration_invalid: task "a:b": task id contains ':' (use 1 to 200 bytes of printable text without ':') (correct the call of runlane.NewTask)
 }
 
+// Finished runs of the task are kept for a week, failed ones for ever, and cancelled ones as long as the environment's.
+func ExampleKeepAll() {
+	task := runlane.NewTask("reports.nightly", &runlane.TaskOptions[struct{}]{
+		Keep: runlane.Keep{Succeeded: 7 * 24 * time.Hour, Failed: runlane.KeepForever},
+	})
+	keep := task.Definition().Keep.Or(runlane.KeepAll(runlane.DefaultKeep))
+	fmt.Println(keep.Of(runlane.StatusSucceeded), keep.Of(runlane.StatusCancelled), keep.Failed == runlane.KeepForever)
+	// Output: 168h0m0s 720h0m0s true
+}
+
 func ExampleTask_Handle() {
 	mailer := &Mailer{ready: true}
 	handler := SendWelcome.Handle(mailer.SendWelcome) // goes into core.Options.Handlers

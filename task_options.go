@@ -29,6 +29,10 @@ type TaskOptions[P any] struct {
 	// WhileActive frees the key when the run ends.
 	IdempotencyTTL time.Duration
 
+	// Keep is how long finished runs of the task are kept, shorter or longer than core.Options.Keep. What it does not say
+	// is as there.
+	Keep Keep
+
 	// KeepLogs keeps with the run what its attempts log with [Attempt.Logger], up to [MaxLogBytes] each: the lines from
 	// slog.LevelInfo on, and those that the program's logger takes. Read them with core.Runs.Logs or "runlane runs
 	// logs". Lines are kept as they are, apart from a [Codec]: log no secrets.
@@ -61,6 +65,7 @@ type Definition struct {
 	IdempotencyTTL time.Duration
 	// Keys computed from the payload.
 	Keys     TaskKeys
+	Keep     Keep
 	KeepLogs bool
 	Queue    Queue
 	Retry    Retry
@@ -91,6 +96,7 @@ func (o *TaskOptions[P]) definition(id TaskID) *Definition {
 			Idempotency: o.IdempotencyKey != nil,
 			Singleton:   o.SingletonKey != nil,
 		},
+		Keep:     o.Keep,
 		KeepLogs: o.KeepLogs,
 		Queue:    o.Queue,
 		Retry:    o.Retry,
@@ -109,7 +115,7 @@ func (o *TaskOptions[P]) definition(id TaskID) *Definition {
 
 // validate reports all faults at once.
 func (d *Definition) validate() error {
-	faults := []error{d.ID.Validate(), d.Queue.Validate(), d.Retry.Validate()}
+	faults := []error{d.ID.Validate(), d.Queue.Validate(), d.Retry.Validate(), d.Keep.Validate()}
 	if d.Timeout < 0 {
 		faults = append(faults, &Error{
 			Code:    ErrConfigurationInvalid,
@@ -168,6 +174,8 @@ type TaskRecord struct {
 	Timeout time.Duration
 	// ErrorMessages: failures keep the text of any error.
 	ErrorMessages bool
+	// Keep of its finished runs, zero where the environment's holds.
+	Keep Keep `json:",omitzero"`
 	// KeepLogs: runs keep what their attempts log.
 	KeepLogs bool `json:",omitempty"`
 	// Version of the task's code, 0 for none.
@@ -187,6 +195,7 @@ func (d *Definition) Record(seen time.Time) TaskRecord {
 		MaxAttempts:    d.Retry.Attempts(),
 		Timeout:        d.Timeout,
 		ErrorMessages:  d.ErrorMessages,
+		Keep:           d.Keep,
 		KeepLogs:       d.KeepLogs,
 		Version:        d.Version,
 		SeenAt:         seen,
@@ -204,6 +213,7 @@ func (r TaskRecord) Definition() *Definition {
 	o := &TaskOptions[json.RawMessage]{
 		ErrorMessages:  r.ErrorMessages,
 		IdempotencyTTL: r.IdempotencyTTL,
+		Keep:           r.Keep,
 		KeepLogs:       r.KeepLogs,
 		Queue:          r.Queue,
 		Retry:          Retry{MaxAttempts: r.MaxAttempts},

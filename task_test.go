@@ -277,6 +277,7 @@ func TestTaskOptions_ReachEachForm(t *testing.T) {
 		reflect.TypeFor[int]():           7,
 		reflect.TypeFor[string]():        "seven",
 		reflect.TypeFor[time.Duration](): 7 * time.Second,
+		reflect.TypeFor[runlane.Keep]():  runlane.KeepAll(7 * time.Hour),
 		reflect.TypeFor[runlane.Queue](): runlane.Queue{Name: "seven", Concurrency: 7},
 		reflect.TypeFor[runlane.Retry](): runlane.Retry{MaxAttempts: 7},
 	}

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"flag"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -255,12 +258,43 @@ func (s *session) pruneOrphans(ctx context.Context, dryRun bool) error {
 	return nil
 }
 
+// keptRuns counts what ticks will remove by the rule in force.
+func (s *session) keptRuns(ctx context.Context, limit int) error {
+	rt, err := s.rt(ctx)
+	if err != nil {
+		return err
+	}
+	keeping, err := rt.Runs().Keeping(ctx, cmp.Or(limit, runlane.MaxPageLimit))
+	if err != nil {
+		return err
+	}
+	seen := shown.KeepingOf(keeping)
+	if s.json {
+		return s.emit("keeping", seen)
+	}
+	s.line("finished runs are kept %s", seen.Keep)
+	for _, id := range slices.Sorted(maps.Keys(seen.Tasks)) {
+		s.line("%s: %s", id, seen.Tasks[id])
+	}
+	for _, of := range seen.Overdue {
+		s.line("past their time: %s of %s", plural(of.Runs, of.Status+" run", of.Status+" runs"), of.TaskID)
+	}
+	switch {
+	case seen.More:
+		s.line("there are more")
+	case len(seen.Overdue) == 0:
+		s.line("no run is past its time")
+	}
+	return nil
+}
+
 func runsPruneCommand() *command {
 	return &command{
 		name:  "prune",
 		short: "Remove runs that ended long enough ago, with their histories",
 		long: "The oldest go first. Runs that still retain an idempotency key stay, unless --release-owners is given: " +
-			"without them a duplicate trigger would be accepted." + askHelp,
+			"without them a duplicate trigger would be accepted. Without an age, --dry-run counts what ticks will remove." +
+			askHelp,
 		examples: []string{
 			"runs prune --older-than 90d --dry-run",
 			"runs prune --older-than 90d --status succeeded --yes",
@@ -286,6 +320,11 @@ func runsPruneCommand() *command {
 				switch {
 				case *orphans && options.OlderThan == notGiven:
 					return s.pruneOrphans(ctx, *dryRun)
+				case *dryRun && options.OlderThan == notGiven:
+					if len(which) > 0 || *after != "" || options.ReleaseOwners {
+						return usagef("give --older-than, too; ", "without it, --dry-run takes --limit only")
+					}
+					return s.keptRuns(ctx, *limit)
 				case *orphans:
 					return usagef("give one of them; ", "--orphans and --older-than exclude each other")
 				case options.OlderThan == notGiven:

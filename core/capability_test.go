@@ -102,7 +102,7 @@ func missingAbilities() map[string]missingAbility {
 		"PersistsOutbox": {take: func(c *lane.StorageCapabilities) { c.PersistsOutbox = false }, opens: []core.Options{executing}},
 		"PrunesRuns": {
 			take:  func(c *lane.StorageCapabilities) { c.PrunesRuns = false },
-			opens: []core.Options{{Keep: core.KeepAll(time.Hour)}},
+			opens: []core.Options{{Keep: runlane.KeepAll(time.Hour)}},
 			calls: calls{"Prune": func(ctx context.Context, rt *core.Runtime) error {
 				return errOf(rt.Runs().Prune(ctx, &core.PruneOptions{OlderThan: time.Hour}))
 			}},

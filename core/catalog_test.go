@@ -25,6 +25,13 @@ type catalogd struct {
 	refuse      atomic.Bool
 }
 
+// Capabilities are without pruning, for which ticks ask the catalog, too.
+func (c *catalogd) Capabilities() lane.StorageCapabilities {
+	has := c.Storage.Capabilities()
+	has.PrunesRuns = false
+	return has
+}
+
 func (c *catalogd) ListTasks(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lane.TaskRecord], error) {
 	c.lists.Add(1)
 	small := *q

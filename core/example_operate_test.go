@@ -12,6 +12,19 @@ import (
 	"github.com/runlane/runlane-go/memlane"
 )
 
+// What ticks will remove, counted up to about 100 runs.
+func ExampleRuns_Keeping() {
+	ctx := context.Background()
+	rt, err := core.Open(ctx, memlane.New(), &core.Options{Keep: runlane.KeepAll(runlane.KeepForever)})
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = rt.Close(ctx) }()
+	keeping, err := rt.Runs().Keeping(ctx, 100)
+	fmt.Println(keeping.Rule.Failed == runlane.KeepForever, len(keeping.Overdue), keeping.More, err)
+	// Output: true 0 false <nil>
+}
+
 func ExampleQueues_List() {
 	ctx := context.Background()
 	rt := do(core.Open(ctx, memlane.New(), &core.Options{Queues: []runlane.Queue{{Name: "mail", Concurrency: 2}}}))

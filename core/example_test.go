@@ -298,11 +298,3 @@ func ExampleProjectRunEvents() {
 	// 4 run.started running
 	// 5 run.succeeded succeeded
 }
-
-// Ticks remove finished runs after a month, failed ones after three.
-func ExampleKeepAll() {
-	options := &core.Options{Keep: core.KeepAll(30 * 24 * time.Hour)}
-	options.Keep.Failed = 90 * 24 * time.Hour
-	fmt.Println(options.Keep.Succeeded, options.Keep.Failed, options.Keep.Cancelled)
-	// Output: 720h0m0s 2160h0m0s 720h0m0s
-}

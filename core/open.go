@@ -149,7 +149,7 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 		bindings:     l.Transport.Queues(),
 		logger:       options.Logger,
 		maxAbandoned: options.MaxAbandoned,
-		keep:         keeping{rule: options.Keep},
+		keep:         keeping{said: options.Keep},
 		coded:        options.Codec != nil,
 		middleware:   slices.Clone(options.Middleware),
 		tokenKeys:    slices.Clone(options.TokenKeys),

@@ -31,8 +31,10 @@ type Options struct {
 	// Hooks see every commit of this process once it is durable.
 	Hooks []Hook
 
-	// Keep is how long finished runs are kept. The zero value keeps them until someone prunes.
-	Keep Keep
+	// Keep is how long finished runs are kept: 30 days where it says nothing. runlane.TaskOptions.Keep is another time
+	// for a task. Ticks remove older runs by the rule of their own program, so give it to all that tick. Without it a
+	// lane that cannot remove runs keeps them.
+	Keep runlane.Keep
 
 	// Logger gets messages that an operator may have to act on. Attributes are run_id, task, queue, attempt, worker_id,
 	// code and error. Payloads are never logged, unless an error quotes one: see HideErrorTexts. nil means

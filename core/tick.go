@@ -37,7 +37,7 @@ const (
 //   - creates the runs of schedules
 //   - reserves slots of bounded queues
 //   - flushes the outbox
-//   - removes finished runs that [Options].Keep no longer keeps
+//   - removes finished runs that are no longer kept ([Options].Keep)
 //
 // The stages share the time until the deadline. A failed stage does not stop the next. The result counts each stage,
 // also with an error. The error joins a limited number of the stages' errors, each text once.
@@ -118,7 +118,7 @@ func (t *tick) round(ctx context.Context) {
 		{t.finalizeCancellations, 2}, {t.failAbandoned, 2}, {t.notifyEnds, 1}, {t.deliver, 4}, {t.redeliver, 1},
 		{t.fireSchedules, 2}, {t.dispatch, 2}, {t.flush, 3},
 	}
-	if t.rt.keep.rule != (Keep{}) {
+	if t.rt.keep.active {
 		stages = append(stages, timed{t.prune, 1})
 	}
 	shares := 0

@@ -31,7 +31,7 @@ func (s *Store) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Prun
 		return nil, err
 	}
 	cutoff := rows.ToMillis(c.OlderThan)
-	scope := fmt.Sprintf("prune %s %q %d %t", c.Environment.Name(), statuses, cutoff, c.ReleaseOwners)
+	scope := c.Scope()
 	var after ddb.Position // the last row that was pruned or skipped
 	if err := rows.OpenCursor(c.After, scope, &after); err != nil {
 		return nil, err
@@ -42,6 +42,11 @@ func (s *Store) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Prun
 	}
 	// Keys at the cutoff continue after the colon.
 	old := doneSpan(c.Environment, statuses, shards, fmt.Sprintf("%013d:", cutoff))
+	if !c.Since.IsZero() {
+		for i := range old.Partitions {
+			old.Partitions[i].From = fmt.Sprintf("%013d", rows.ToMillis(c.Since))
+		}
+	}
 	_, stopped, more, err := s.db.Walk(
 		ctx,
 		"prune",
@@ -62,12 +67,19 @@ func (s *Store) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Prun
 
 // pruneRows prunes rows in order up to the call's limit, and returns how many it pruned or skipped.
 func (s *Store) pruneRows(ctx context.Context, p *pruning, entries []ddb.Row) (taken int, err error) {
-	ids := make([]runlane.RunID, len(entries))
+	ids := make([]runlane.RunID, len(entries)) // "" of other tasks
+	var wanted []runlane.RunID
 	for i, row := range entries {
-		key, _ := rows.ParseRunPK(row.PK)
-		ids[i] = key.RunID
+		if p.Takes(rows.TaskOf(row.Item)) {
+			key, _ := rows.ParseRunPK(row.PK)
+			ids[i] = key.RunID
+			wanted = append(wanted, key.RunID)
+		}
 	}
-	runs, err := s.readRuns(ctx, p.Environment, ids)
+	if len(wanted) == 0 {
+		return len(entries), nil
+	}
+	runs, err := s.readRuns(ctx, p.Environment, wanted)
 	if err != nil {
 		return 0, err
 	}
@@ -103,13 +115,19 @@ func (s *Store) pruneRows(ctx context.Context, p *pruning, entries []ddb.Row) (t
 		}
 	}
 	removed := make([]bool, len(chosen))
+	if p.DryRun {
+		for _, r := range chosen {
+			p.progress.Count(runlane.TaskID(r.Task), r.State())
+		}
+		return taken, nil
+	}
 	err = ddb.InParallel(ctx, chosen, func(ctx context.Context, i int, r *rows.Run) (err error) {
 		removed[i], err = s.pruneRun(ctx, r, owners[r.Key().RunID])
 		return err
 	})
 	for i, r := range chosen {
 		if removed[i] {
-			p.progress.Pruned++
+			p.progress.Count(runlane.TaskID(r.Task), r.State())
 			p.progress.Removed = append(p.progress.Removed, lane.RunInstance{
 				RunID: r.Key().RunID, CreatedAt: r.CreatedAt.Time(),
 			})

@@ -25,7 +25,7 @@ var detailTypes = map[runlane.Status]string{
 }
 
 // late is how much later than its end a finished run is written for another reason: pruning removes its output first.
-// core.MinKeep, an hour, is the least time before that.
+// runlane.MinKeep, an hour, is the least time before that.
 const late = 50 * time.Minute
 
 // event is what becomes of a stream record.

@@ -178,6 +178,25 @@ type PruneCommand struct {
 	OlderThan time.Time
 	// ReleaseOwners also removes runs that still retain an idempotency owner; otherwise they are skipped.
 	ReleaseOwners bool
+	// Since passes over runs that finished before it, at no cost. Zero is the oldest.
+	Since time.Time
+	// Tasks are the only ones whose runs are removed, or skipped; nil is every task. Except are tasks to pass over. Of a
+	// task's index row a storage reads no more than the row.
+	Tasks, Except []runlane.TaskID
+	// DryRun removes nothing, and counts what a call without it would remove.
+	DryRun bool
+}
+
+// Takes reports whether the command is about runs of the task.
+func (c *PruneCommand) Takes(task runlane.TaskID) bool {
+	return (c.Tasks == nil || slices.Contains(c.Tasks, task)) && !slices.Contains(c.Except, task)
+}
+
+// Scope identifies the command for its cursors: everything but the page.
+func (c *PruneCommand) Scope() string {
+	statuses, _ := c.Terminal()
+	return fmt.Sprintf("prune %s %q %d %d %t %q %q %t", c.Environment.Name(), statuses, c.OlderThan.UnixMilli(),
+		c.Since.UnixMilli(), c.ReleaseOwners, c.Tasks, c.Except, c.DryRun)
 }
 
 // Terminal returns the statuses to remove, each once, in the order of their declaration; without Statuses, all terminal
@@ -215,6 +234,31 @@ func (c *PruneCommand) PruneLimit() (int, error) {
 type PruneProgress struct {
 	Pruned, Skipped int
 	Next            runlane.Cursor
-	// Removed are the pruned runs. A storage that fails halfway returns them with its error, if it knows them.
+	// Removed are the pruned runs. A storage that fails halfway returns them with its error, if it knows them. A dry run
+	// has none.
 	Removed []RunInstance
+	// Counts are the pruned runs by task and status.
+	Counts []PruneCount
+}
+
+// PruneCount counts pruned runs of a task and status.
+type PruneCount struct {
+	// TaskID of the runs.
+	TaskID runlane.TaskID
+	// Status of the runs.
+	Status runlane.Status
+	// Runs is their number.
+	Runs int
+}
+
+// Count counts a run that is pruned, or would be.
+func (p *PruneProgress) Count(task runlane.TaskID, status runlane.Status) {
+	p.Pruned++
+	for i := range p.Counts {
+		if c := &p.Counts[i]; c.TaskID == task && c.Status == status {
+			c.Runs++
+			return
+		}
+	}
+	p.Counts = append(p.Counts, PruneCount{TaskID: task, Status: status, Runs: 1})
 }

@@ -180,6 +180,10 @@ type Storage interface {
 	// run that stays, failed runs whose line of retries ([RetryID]) has one that is active or younger than the cutoff, and
 	// nodes of unfinished flows.
 	PruneRuns(ctx context.Context, c *PruneCommand) (*PruneProgress, error)
+	// GetKeep returns where ticks are with the removal of old runs: the last record of PutKeep, exact; an empty one before.
+	GetKeep(ctx context.Context, e runlane.Environment) (*KeepRecord, error)
+	// PutKeep stores the record whole. Of two concurrent puts, one is kept: the other's work is only done again.
+	PutKeep(ctx context.Context, c *PutKeepCommand) error
 
 	// PutTask stores the definition of a task for programs without its code and replaces the one with its ID. Of two
 	// concurrent puts, one is kept as a whole. Ticks call it.
@@ -251,7 +255,7 @@ type StorageCapabilities struct {
 	PersistsOutbox bool `json:"persistsOutbox"`
 	// ProcessLocalState: no other process can reach the state, and it need not survive. Excludes DurableState.
 	ProcessLocalState bool `json:"processLocalState"`
-	// PrunesRuns: terminal runs can be removed (PruneRuns).
+	// PrunesRuns: terminal runs can be removed (PruneRuns, GetKeep, PutKeep).
 	PrunesRuns bool `json:"prunesRuns"`
 	// ReadsRunHistory: runs and events can be listed (ListRuns, ListRunEvents).
 	ReadsRunHistory bool `json:"readsRunHistory"`

@@ -252,6 +252,16 @@ func (UnimplementedStorage) PruneRuns(context.Context, *PruneCommand) (*PrunePro
 	return nil, unsupported("PruneRuns")
 }
 
+// GetKeep is unsupported.
+func (UnimplementedStorage) GetKeep(context.Context, runlane.Environment) (*KeepRecord, error) {
+	return nil, unsupported("GetKeep")
+}
+
+// PutKeep is unsupported.
+func (UnimplementedStorage) PutKeep(context.Context, *PutKeepCommand) error {
+	return unsupported("PutKeep")
+}
+
 // PutTask is unsupported.
 func (UnimplementedStorage) PutTask(context.Context, *PutTaskCommand) error {
 	return unsupported("PutTask")

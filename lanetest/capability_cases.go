@@ -199,6 +199,10 @@ func capabilitiesHonest(t *testing.T, b *bundle) {
 		{"PrunesRuns", c.PrunesRuns, "PruneRuns", func() error {
 			return first(s.PruneRuns(ctx, &lane.PruneCommand{PageQuery: page, OlderThan: noon}))
 		}},
+		{"PrunesRuns", c.PrunesRuns, "GetKeep", func() error { return first(s.GetKeep(ctx, b.env)) }},
+		{"PrunesRuns", c.PrunesRuns, "PutKeep", func() error {
+			return s.PutKeep(ctx, &lane.PutKeepCommand{Environment: b.env})
+		}},
 		{
 			"ReadsRunHistory",
 			c.ReadsRunHistory,

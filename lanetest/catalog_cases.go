@@ -68,6 +68,7 @@ func fullTask(id runlane.TaskID) lane.TaskRecord {
 		Backoff:        "exponential, \"1s\" to 5m – ±20 %",
 		Timeout:        math.MaxInt64,
 		ErrorMessages:  true,
+		Keep:           runlane.Keep{Succeeded: time.Hour + 1, Failed: runlane.KeepForever, Cancelled: math.MaxInt64},
 		KeepLogs:       true,
 		Version:        7,
 		SeenAt:         noon,

@@ -333,6 +333,15 @@ func (h *inhabited) probes() map[string]probe {
 			has.KeepsTasks,
 			func(t *testing.T) { equal(t, "found", nil, must(s.ListTasks(ctx, &page))(t).Items) },
 		},
+		"PutKeep": {has.PrunesRuns, func(t *testing.T) {
+			c := &lane.PutKeepCommand{Environment: h.elsewhere, Record: lane.KeepRecord{RuleAt: noon}}
+			if err := s.PutKeep(ctx, c); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		"GetKeep": {has.PrunesRuns, func(t *testing.T) {
+			equal(t, "found", &lane.KeepRecord{}, must(s.GetKeep(ctx, h.elsewhere))(t))
+		}},
 		"PutProgress": {needsProgress(has), notFound(runlane.ErrRunNotFound, func() error {
 			key := lane.RunKey{Environment: h.elsewhere, RunID: h.running.ID}
 			return s.PutProgress(ctx, key, h.running.Lease.Token, runlane.Progress{Attempt: 1, Note: "all", At: h.later})

@@ -3,6 +3,7 @@ package lanetest
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -20,6 +21,8 @@ func pruneCases() []storageCase {
 		{"RemovesFinishedRunsOnly", needsPruning, pruneFinished},
 		{"TheCutoffIsExclusiveAtTheMillisecond", needsPruning, pruneCutoff},
 		{"RemovesGivenStatusesOnly", needsPruning, pruneStatuses},
+		{"RemovesRunsOfTheTasksSinceATimeAsADryRunCounts", needsPruning, pruneTasks},
+		{"WhereTicksAreWithItIsKept", needsPruning, keepRoundTrip},
 		{"KeepsARepetitionAsLongAsItsOrigin", needsPruning, pruneRepetition},
 		{"KeepsAFailedRunAsLongAsItsRetriesMayNeedIt", needsPruning, pruneRetried},
 		{"TakesTheOldestFirstOverAllStatuses", needsPruning, pruneOldest},
@@ -222,6 +225,33 @@ func pruneStatuses(_ *testing.T, b *bundle) {
 	b.wantThere(ids(runlane.StatusSucceeded, runlane.StatusCancelled)...)
 	c.Statuses = []runlane.Status{runlane.StatusSucceeded, runlane.StatusCancelled, runlane.StatusSucceeded}
 	b.wantPruned(c, 0, ids(runlane.StatusSucceeded, runlane.StatusCancelled)...)
+}
+
+func pruneTasks(t *testing.T, b *bundle) {
+	finished := func(task runlane.TaskID, at time.Duration) runlane.RunID {
+		return b.finished(noon.Add(at), runlane.StatusSucceeded, RunOptions{TaskID: task})
+	}
+	early, a := finished("task.a", 0), finished("task.a", time.Minute)
+	other, c := finished("task.b", 2*time.Minute), finished("task.c", 3*time.Minute)
+	command := b.pruning(noon.Add(time.Hour))
+	command.Since, command.Tasks = noon.Add(time.Minute), []runlane.TaskID{"task.a", "task.c"}
+	dry := *command
+	dry.DryRun = true
+	b.eventually(func() string { // an index may show a finished run late
+		progress := must(b.storage.PruneRuns(b.ctx(), &dry))(t)
+		if progress.Pruned != 2 || len(progress.Removed) != 0 || len(progress.Counts) != 2 ||
+			progress.Counts[0] != (lane.PruneCount{TaskID: "task.a", Status: runlane.StatusSucceeded, Runs: 1}) {
+			return fmt.Sprintf("a dry run finds %+v", progress)
+		}
+		return ""
+	})
+	b.wantThere(early, a, other, c)
+	b.wantPruned(command, 0, a, c)
+	command.Tasks, command.Except = nil, []runlane.TaskID{"task.b"}
+	b.wantPruned(command, 0)
+	command.Since = time.Time{}
+	b.wantPruned(command, 0, early)
+	b.wantThere(other)
 }
 
 // Without its repetition, which is the only trace of it, a run could be repeated again.

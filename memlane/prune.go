@@ -32,6 +32,9 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 			if i.at >= cutoff {
 				return nil, embedded.Stop, nil
 			}
+			if !c.Takes(i.entry.view().created.TaskID) {
+				return nil, p.Pass(), nil
+			}
 			return i.entry, p.Judge(i.entry.id, env.needed(i.entry, &p), env.keepsKey(i.entry, now)), nil
 		},
 	)
@@ -39,12 +42,17 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 		return nil, err
 	}
 	for _, e := range old.Items { // not during the walk: its sets must not change
+		known := e.view()
+		progress.Count(known.created.TaskID, known.state.Status)
+		if c.DryRun {
+			continue
+		}
 		progress.Removed = append(progress.Removed, lane.RunInstance{
-			RunID: e.id, CreatedAt: e.view().state.CreatedAt.Time(),
+			RunID: e.id, CreatedAt: known.state.CreatedAt.Time(),
 		})
 		env.remove(e)
 	}
-	progress.Pruned, progress.Skipped, progress.Next = len(old.Items), p.Skipped, old.Next
+	progress.Skipped, progress.Next = p.Skipped, old.Next
 	return progress, nil
 }
 

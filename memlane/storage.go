@@ -72,6 +72,7 @@ type environment struct {
 	progress    map[runlane.RunID]runlane.Progress  // the last notes; nil if empty
 	tasks       map[runlane.TaskID]lane.TaskRecord  // nil if empty
 	flows       map[runlane.FlowID]*lane.FlowRecord // nil if empty
+	keep        lane.KeepRecord
 
 	// Queues that were ever limited, and their used partitions. nil if empty.
 	limited    map[runlane.QueueName]bool

@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/shown"
 )
 
 type tasksFile struct {
@@ -25,6 +28,7 @@ type taskEntry struct {
 	NoJitter        bool              `json:"noJitter"`
 	Timeout         *span             `json:"timeout"`
 	IdempotencyTTL  retention         `json:"idempotencyTtl"`
+	Keep            keeping           `json:"keep"`
 	ErrorMessages   bool              `json:"errorMessages"`
 	Version         int               `json:"version"`
 	Schema          json.RawMessage   `json:"schema"`
@@ -67,9 +71,14 @@ func (e *taskEntry) built(compile SchemaCompiler) (core.ClientTask, error) {
 	o := &runlane.TaskOptions[json.RawMessage]{
 		ErrorMessages:  e.ErrorMessages,
 		IdempotencyTTL: time.Duration(e.IdempotencyTTL),
-		Retry:          runlane.Retry{MaxAttempts: e.MaxAttempts, NoJitter: e.NoJitter},
-		Timeout:        timeout,
-		Version:        e.Version,
+		Keep: runlane.Keep{
+			Succeeded: time.Duration(e.Keep.Succeeded),
+			Failed:    time.Duration(e.Keep.Failed),
+			Cancelled: time.Duration(e.Keep.Cancelled),
+		},
+		Retry:   runlane.Retry{MaxAttempts: e.MaxAttempts, NoJitter: e.NoJitter},
+		Timeout: timeout,
+		Version: e.Version,
 	}
 	if e.Queue != "" || e.Concurrency != 0 || dispatch != 0 {
 		o.Queue = runlane.Queue{Name: e.Queue, Concurrency: e.Concurrency, DispatchTimeout: dispatch}
@@ -107,4 +116,41 @@ func (e *taskEntry) above(name string, given *span) (time.Duration, error) {
 		return 0, invalid(fmt.Sprintf("task %q has a %s of 0s", e.Task, name), "give a time, or leave it out")
 	}
 	return time.Duration(*given), nil
+}
+
+type keeping struct {
+	Succeeded keepTime `json:"succeeded"`
+	Failed    keepTime `json:"failed"`
+	Cancelled keepTime `json:"cancelled"`
+}
+
+// UnmarshalJSON reads one time for all runs, or one by status.
+func (k *keeping) UnmarshalJSON(text []byte) error {
+	if strings.HasPrefix(string(text), "{") {
+		type plain keeping
+		return parseBody(text, (*plain)(k))
+	}
+	var all keepTime
+	if err := all.UnmarshalJSON(text); err != nil {
+		return err
+	}
+	*k = keeping{all, all, all}
+	return nil
+}
+
+type keepTime time.Duration
+
+// UnmarshalJSON reads a duration or "forever".
+func (t *keepTime) UnmarshalJSON(text []byte) error {
+	if string(text) == strconv.Quote(shown.KeepForever) {
+		*t = keepTime(runlane.KeepForever)
+		return nil
+	}
+	if err := (*span)(t).UnmarshalJSON(text); err != nil {
+		return err
+	}
+	if *t <= 0 {
+		return badInput("the time to keep runs is not more than 0", "give a time like 30d, forever, or leave it out")
+	}
+	return nil
 }

@@ -38,6 +38,9 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 		w := newWalk(t.Conn, env, c.Environment, request.After, cutoff-1, false, lists...)
 		old, err := embedded.FillPage(w.next, request.Scope, request.Limit, 0,
 			func(i item) (*entry, embedded.Verdict, error) {
+				if !c.Takes(i.Run.TaskID) {
+					return nil, p.Pass(), nil
+				}
 				needed, err := t.needed(i.entry, &p)
 				if err != nil {
 					return nil, embedded.Skip, err
@@ -52,13 +55,17 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 			return err
 		}
 		for _, e := range old.Items {
+			progress.Count(e.Run.TaskID, e.Run.Status)
+			if c.DryRun {
+				continue
+			}
 			if err := t.remove(e); err != nil {
 				return err
 			}
 			progress.Removed = append(progress.Removed, lane.RunInstance{RunID: e.Run.ID, CreatedAt: e.Run.CreatedAt})
 		}
-		progress.Pruned, progress.Skipped, progress.Next = len(old.Items), p.Skipped, old.Next
-		if len(old.Items) == 0 {
+		progress.Skipped, progress.Next = p.Skipped, old.Next
+		if len(progress.Removed) == 0 {
 			return nil
 		}
 		return t.vacuum()

@@ -11,7 +11,7 @@ const (
 // schema is format 1 with the additions made since.
 var schema = file.Schema{
 	Tables:    tables,
-	Additions: []file.Addition{records, ordered, signals, orderedQueues, callsAndEnds, commits, flows, flowsOver, lists},
+	Additions: []file.Addition{records, ordered, signals, orderedQueues, callsAndEnds, commits, flows, flowsOver, lists, keeping},
 }
 
 // tables creates the tables of an empty file.
@@ -183,4 +183,10 @@ var lists = file.Addition{
 var orderedQueues = file.Addition{
 	Name:       "ordered_queues",
 	Statements: []string{`CREATE TABLE ordered_queues(name TEXT PRIMARY KEY) STRICT, WITHOUT ROWID`},
+}
+
+// keeping has a record for each environment: where the removal of old runs stands.
+var keeping = file.Addition{
+	Name:       "keeping",
+	Statements: []string{`CREATE TABLE keeping(env INTEGER PRIMARY KEY, record TEXT NOT NULL) STRICT`},
 }

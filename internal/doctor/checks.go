@@ -30,6 +30,9 @@ func Standard(rt *core.Runtime, publish bool) []Check {
 		{Name: "work that waits", Run: checkWaiting},
 		{Name: "dead letters", Run: checkDeadLetters},
 	}
+	if rt.Lane().Storage.Capabilities().PrunesRuns {
+		checks = append(checks, Check{Name: "finished runs", Run: checkKeep})
+	}
 	if rt.Lane().Storage.Capabilities().KeepsSchedules {
 		checks = append(checks, Check{Name: "schedules", Run: checkSchedules})
 	}

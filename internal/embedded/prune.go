@@ -1,8 +1,6 @@
 package embedded
 
 import (
-	"fmt"
-
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -12,7 +10,7 @@ type PruneRequest struct {
 	Statuses []runlane.Status
 	Scope    Scope
 	Limit    int
-	After    *Position // nil for the first page
+	After    *Position // nil for the oldest
 }
 
 // OpenPrune checks a PruneCommand and reads its cursor.
@@ -24,9 +22,11 @@ func OpenPrune(c *lane.PruneCommand) (r PruneRequest, err error) {
 	if page.Limit, err = c.PruneLimit(); err != nil {
 		return r, err
 	}
-	r.Scope = NewScope("PruneRuns", c.Environment, fmt.Sprint(r.Statuses), fmt.Sprint(At(c.OlderThan)),
-		fmt.Sprint(c.ReleaseOwners))
+	r.Scope = NewScope("PruneRuns", c.Environment, c.Scope())
 	r.Limit, r.After, err = OpenPage(&page, r.Scope)
+	if r.After == nil && !c.Since.IsZero() {
+		r.After = &Position{At: At(c.Since)} // before every ID
+	}
 	return r, err
 }
 
@@ -39,6 +39,12 @@ type Pruning struct {
 
 	examined int
 	removed  map[runlane.RunID]bool
+}
+
+// Pass passes over a run that the command is not about.
+func (p *Pruning) Pass() Verdict {
+	p.examined++
+	return Skip
 }
 
 // Judge decides about the next run of the list. keepsKey reports that it retains its idempotency key.

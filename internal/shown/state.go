@@ -3,6 +3,7 @@ package shown
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -108,6 +109,7 @@ type Task struct {
 	IdempotencyTTL  string            `json:"idempotencyTtl"`
 	Keys            []string          `json:"keys"`
 	ErrorMessages   bool              `json:"errorMessages"`
+	Keep            *Keep             `json:"keep,omitempty"`
 	KeepLogs        bool              `json:"keepLogs,omitempty"`
 	Version         int               `json:"version,omitempty"`
 	Known           bool              `json:"known"`
@@ -135,12 +137,86 @@ func TaskOf(task *core.TaskState, now time.Time) *Task {
 		IdempotencyTTL:  ttl,
 		Keys:            KeyNames(task.Keys),
 		ErrorMessages:   task.ErrorMessages,
+		Keep:            KeepOf(task.Keep),
 		KeepLogs:        task.KeepLogs,
 		Version:         task.Version,
 		Known:           task.Known,
 		SeenAt:          task.SeenAt,
 		Gone:            task.Gone(now),
 	}
+}
+
+// Keep is a runlane.Keep; what it does not say is missing.
+type Keep struct {
+	Succeeded string `json:"succeeded,omitempty"`
+	Failed    string `json:"failed,omitempty"`
+	Cancelled string `json:"cancelled,omitempty"`
+}
+
+// KeepForever is the text for a time of runlane.KeepForever.
+const KeepForever = "forever"
+
+// KeepOf is nil for a rule that says nothing.
+func KeepOf(rule runlane.Keep) *Keep {
+	if rule == (runlane.Keep{}) {
+		return nil
+	}
+	return &Keep{keepTime(rule.Succeeded), keepTime(rule.Failed), keepTime(rule.Cancelled)}
+}
+
+func keepTime(d time.Duration) string {
+	if d == runlane.KeepForever {
+		return KeepForever
+	}
+	return Duration(d)
+}
+
+// Keeping is a core.Keeping.
+type Keeping struct {
+	Keep     *Keep                    `json:"keep"`
+	Tasks    map[runlane.TaskID]*Keep `json:"tasks,omitempty"`
+	LookedAt time.Time                `json:"lookedAt,omitzero"`
+	Overdue  []Overdue                `json:"overdue"`
+	More     bool                     `json:"more"`
+}
+
+// Overdue counts finished runs that are past their time.
+type Overdue struct {
+	TaskID runlane.TaskID `json:"taskId"`
+	Status string         `json:"status"`
+	Runs   int            `json:"runs"`
+}
+
+func KeepingOf(k *core.Keeping) *Keeping {
+	seen := &Keeping{
+		Keep: KeepOf(k.Rule), Tasks: map[runlane.TaskID]*Keep{}, LookedAt: k.LookedAt, Overdue: []Overdue{}, More: k.More,
+	}
+	for id, keep := range k.Tasks {
+		seen.Tasks[id] = KeepOf(keep)
+	}
+	for _, of := range k.Overdue {
+		seen.Overdue = append(seen.Overdue, Overdue{of.TaskID, string(of.Status), of.Runs})
+	}
+	return seen
+}
+
+// String is one time, or the time of each status that has one.
+func (k *Keep) String() string {
+	if k.Succeeded == k.Failed && k.Failed == k.Cancelled {
+		return k.Succeeded
+	}
+	var parts []string
+	for _, part := range []struct {
+		time   string
+		status runlane.Status
+	}{
+		{k.Succeeded, runlane.StatusSucceeded}, {k.Failed, runlane.StatusFailed}, {k.Cancelled, runlane.StatusCancelled},
+	} {
+		if part.time != "" {
+			parts = append(parts, fmt.Sprintf("%s %s", part.status, part.time))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Duration formats a duration; 0 or less is "".

@@ -264,6 +264,12 @@ export interface HeartbeatBody {
   token: string;
 }
 
+export interface Keep {
+  cancelled?: string;
+  failed?: string;
+  succeeded?: string;
+}
+
 export interface KeyBody {
   /** the key whose owner to find; this or singletonKey */
   idempotencyKey?: string;
@@ -1075,6 +1081,7 @@ export interface Task {
   errorMessages: boolean;
   gone?: boolean;
   idempotencyTtl: string;
+  keep?: Keep;
   keepLogs?: boolean;
   keys: string[];
   kind: "task";

@@ -108,6 +108,9 @@ func (r *Run) Key() lane.RunKey {
 	return key
 }
 
+// TaskOf reads the task of a run item, or of its row of the index done.
+func TaskOf(it item.Item) runlane.TaskID { return runlane.TaskID(item.TextOf(it["tk"])) }
+
 func (r *Run) State() runlane.Status { return runlane.Status(r.Status) }
 
 func (r *Run) DeliveryID() string {

@@ -27,16 +27,18 @@ type Task struct {
 	SeenAt          Millis            `dynamodbav:"sa"`
 	Version         int               `dynamodbav:"cv"`
 	KeepLogs        bool              `dynamodbav:"kl"`
+	// Keep has the times of succeeded, failed and cancelled runs, or is absent.
+	Keep []time.Duration `dynamodbav:"kp,omitempty"`
 }
 
-// taskChange sets every attribute. Unknown ones stay.
+// taskChange sets every attribute but kp. Unknown ones stay.
 const taskChange = "SET #qn = :qn, #qc = :qc, #qd = :qd, #it = :it, #kc = :kc, #ki = :ki, #ks = :ks, #ma = :ma, #bo " +
 	"= :bo, #to = :to, #em = :em, #sa = :sa, #cv = :cv, #kl = :kl"
 
 func TaskPK(e runlane.Environment) string { return e.Name() + ":task" }
 
 func NewTaskItem(e runlane.Environment, r *lane.TaskRecord) Task {
-	return Task{
+	i := Task{
 		PK:              TaskPK(e),
 		SK:              string(r.ID),
 		Queue:           r.Queue.Name,
@@ -54,6 +56,10 @@ func NewTaskItem(e runlane.Environment, r *lane.TaskRecord) Task {
 		Version:         r.Version,
 		KeepLogs:        r.KeepLogs,
 	}
+	if r.Keep != (runlane.Keep{}) {
+		i.Keep = []time.Duration{r.Keep.Succeeded, r.Keep.Failed, r.Keep.Cancelled}
+	}
+	return i
 }
 
 func (i *Task) Put() (*item.Update, error) {
@@ -67,11 +73,15 @@ func (i *Task) Put() (*item.Update, error) {
 			values[":"+name] = v
 		}
 	}
-	return &item.Update{Key: item.KeyOf(raw), Expression: taskChange, Values: values}, nil
+	keep := ", #kp = :kp"
+	if i.Keep == nil {
+		keep = " REMOVE #kp"
+	}
+	return &item.Update{Key: item.KeyOf(raw), Expression: taskChange + keep, Values: values}, nil
 }
 
 func (i *Task) Record() lane.TaskRecord {
-	return lane.TaskRecord{
+	r := lane.TaskRecord{
 		ID:             runlane.TaskID(i.SK),
 		Queue:          runlane.Queue{Name: i.Queue, Concurrency: i.Concurrency, DispatchTimeout: i.DispatchTimeout},
 		IdempotencyTTL: i.IdempotencyTTL,
@@ -88,4 +98,8 @@ func (i *Task) Record() lane.TaskRecord {
 		Version:       i.Version,
 		KeepLogs:      i.KeepLogs,
 	}
+	if len(i.Keep) == 3 {
+		r.Keep = runlane.Keep{Succeeded: i.Keep[0], Failed: i.Keep[1], Cancelled: i.Keep[2]}
+	}
+	return r
 }

@@ -69,9 +69,14 @@ var exceptions = map[string]string{
 	"dynamostore.(*Store).ReleaseRunDispatch > dynamostore/internal/ddb.(*Table).Delete": givenBack,
 
 	// The writes of an operator's pruning, which a scenario comes to.
-	"core.(*tick).prune > core.(*Runtime).prune":      pruned,
-	"core.(*tick).prune > core.(*tick).pruneFlows":    pruned,
-	"core.(*tick).pruneFlows > core.(*pruning).flows": pruned,
+	"core.(*tick).prune > core.(*looking).look":                               pruned,
+	"core.(*looking).look > core.(*looking).passes":                           pruned,
+	"core.(*looking).passes > core.(*looking).pass":                           pruned,
+	"core.(*looking).pass > lane.Storage.PruneRuns":                           pruned,
+	"core.(*looking).look > core.(*tick).pruneFlows":                          pruned,
+	"core.(*looking).look > lane.Storage.PutKeep":                             lookedAt,
+	"dynamostore.(*Store).PutKeep > dynamostore/internal/ddb.(*Table).Update": lookedAt,
+	"core.(*tick).pruneFlows > core.(*pruning).flows":                         pruned,
 
 	// Races: another process is faster between two requests of this process. The write that follows is one that scenarios come to.
 	"core.(*Runtime).announce > core.(*Runtime).reserveFreed":                  "a slot was freed after the trigger had found none",
@@ -197,6 +202,7 @@ const (
 	halved     = "a damaged run among those to be asked: the same reading of fewer, and no run is damaged by a death"
 	lineLater  = "a second after a line; the lines at the end of an attempt are the same write"
 	versioned  = "the same write as before a step"
+	lookedAt   = "how far a look is: without it the next look does the same again"
 	pruned     = "the deletions of an operator's pruning, which has its scenario"
 	looked     = "the same move, of a row that the first look has left"
 )

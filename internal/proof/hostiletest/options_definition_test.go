@@ -66,6 +66,10 @@ func definitionRules() map[string]rule {
 		"runlane.TaskOptions.IdempotencyKey": refuses(keyed(func(o *taskOptions, key func(payload) string) { o.IdempotencyKey = key })),
 		"runlane.TaskOptions.SingletonKey":   refuses(keyed(func(o *taskOptions, key func(payload) string) { o.SingletonKey = key })),
 		"runlane.TaskOptions.ErrorMessages":  legal("both are meant"),
+		"runlane.TaskOptions.Keep": refuses(
+			defining("less than an hour", taskOptions{Keep: runlane.Keep{Failed: time.Minute}}),
+			defining("negative, not KeepForever", taskOptions{Keep: runlane.KeepAll(-time.Hour)}),
+		),
 		"runlane.TaskOptions.KeepLogs":       legal("both are meant"),
 		"runlane.TaskOptions.IdempotencyTTL": refuses(defining("negative, not WhileActive", taskOptions{IdempotencyTTL: -5 * time.Second})),
 		"runlane.TaskOptions.Queue":          refuses(defining("without a name", taskOptions{Queue: runlane.Queue{Concurrency: 1}})),

@@ -105,7 +105,7 @@ func runtimeRules() map[string]rule {
 		"core.Options.MaxAbandoned": refuses(opening("below -1", func(_ *world, o *core.Options) { o.MaxAbandoned = -2 })),
 		"core.Options.Keep": refuses(
 			opening("less than an hour", func(_ *world, o *core.Options) { o.Keep.Failed = time.Minute }),
-			opening("negative", func(_ *world, o *core.Options) { o.Keep = core.KeepAll(-time.Hour) }),
+			opening("negative", func(_ *world, o *core.Options) { o.Keep = runlane.KeepAll(-time.Hour) }),
 		),
 		"core.Options.Metrics":    legal("nil is none; every other one is the caller's, and its panics are recovered"),
 		"core.Options.Middleware": refuses(opening("nil", func(_ *world, o *core.Options) { o.Middleware = []runlane.Middleware{nil} })),

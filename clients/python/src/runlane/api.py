@@ -308,6 +308,12 @@ class HeartbeatBody(_HeartbeatBodyNeeded, total=False):
     """how long the lease lasts from now on, 5s to 15m; 1m unless given"""
 
 
+class Keep(TypedDict, total=False):
+    cancelled: str
+    failed: str
+    succeeded: str
+
+
 class _KeyBodyNeeded(TypedDict):
     taskId: str
     """the task"""
@@ -1293,6 +1299,7 @@ class Task(_TaskNeeded, total=False):
     backoff: str
     dispatchTimeout: str
     gone: bool
+    keep: Keep
     keepLogs: bool
     schema: Any
     seenAt: str

@@ -52,7 +52,7 @@ func openProgram(ctx context.Context) (*core.Runtime, error) {
 	}
 	return core.Open(ctx, l, &core.Options{
 		Handlers: []runlane.Handler{act.Handle(perform), one.Handle(perform)},
-		Keep:     core.KeepAll(core.MinKeep),
+		Keep:     runlane.KeepAll(runlane.MinKeep),
 		Schedules: []runlane.Schedule{
 			{ID: "often", When: runlane.Every(time.Second), Call: act.With(order{}), Overlap: runlane.OverlapReplace},
 		},
