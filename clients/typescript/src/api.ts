@@ -491,6 +491,7 @@ export interface Tree {
   failure?: Failure;
   failureCode?: string;
   finishedAt?: string;
+  priority?: number;
   queue: string;
   runAt?: string;
   runId: string;
@@ -979,6 +980,7 @@ export interface Run {
   meta?: Record<string, string>;
   output?: unknown;
   payload?: unknown;
+  priority?: number;
   queue: string;
   runAt?: string;
   runId: string;
@@ -1003,6 +1005,7 @@ export interface RunSummary {
   failureCode?: string;
   finishedAt?: string;
   kind: "run.summary";
+  priority?: number;
   queue: string;
   runAt?: string;
   runId: string;
@@ -1024,6 +1027,7 @@ export interface RunTree {
   failureCode?: string;
   finishedAt?: string;
   kind: "run.tree";
+  priority?: number;
   queue: string;
   runAt?: string;
   runId: string;

@@ -591,6 +591,7 @@ class Tree(_TreeNeeded, total=False):
     failure: Failure
     failureCode: str
     finishedAt: str
+    priority: int
     runAt: str
     waiting: Waiting
 
@@ -1182,6 +1183,7 @@ class Run(_RunNeeded, total=False):
     meta: dict[str, str]
     output: Any
     payload: Any
+    priority: int
     runAt: str
     sealed: Sealed
     singletonKey: str
@@ -1208,6 +1210,7 @@ class RunSummary(_RunSummaryNeeded, total=False):
     dispatchExpiresAt: str
     failureCode: str
     finishedAt: str
+    priority: int
     runAt: str
     waiting: Waiting
 
@@ -1232,6 +1235,7 @@ class RunTree(_RunTreeNeeded, total=False):
     failure: Failure
     failureCode: str
     finishedAt: str
+    priority: int
     runAt: str
     waiting: Waiting
 
