@@ -168,6 +168,8 @@ export interface ClaimTriggerBody {
   meta?: Record<string, string>;
   /** any JSON, kept byte by byte; null unless given */
   payload?: unknown;
+  /** -8 to 8 among those that wait; the highest goes first */
+  priority?: number;
   /** a queue in place of the task's */
   queue?: string;
   /** a held singleton key returns its holder */
@@ -302,6 +304,8 @@ export interface NodeBody {
   name: string;
   /** any JSON, kept byte by byte; null unless given */
   payload?: unknown;
+  /** -8 to 8 among those that wait; the highest goes first */
+  priority?: number;
   /** a queue in place of the task's */
   queue?: string;
   /** the task of the run */
@@ -518,6 +522,8 @@ export interface TriggerBody {
   meta?: Record<string, string>;
   /** any JSON, kept byte by byte; null unless given */
   payload?: unknown;
+  /** -8 to 8 among those that wait; the highest goes first */
+  priority?: number;
   /** a queue in place of the task's */
   queue?: string;
   /** a held singleton key returns its holder */

@@ -201,6 +201,8 @@ class ClaimTriggerBody(_ClaimTriggerBodyNeeded, total=False):
     """kept with the run"""
     payload: Any
     """any JSON, kept byte by byte; null unless given"""
+    priority: int
+    """-8 to 8 among those that wait; the highest goes first"""
     queue: str
     """a queue in place of the task's"""
     returnActive: bool
@@ -361,6 +363,8 @@ class NodeBody(_NodeBodyNeeded, _NodeBodyWords, total=False):
     """kept with the run"""
     payload: Any
     """any JSON, kept byte by byte; null unless given"""
+    priority: int
+    """-8 to 8 among those that wait; the highest goes first"""
     queue: str
     """a queue in place of the task's"""
 
@@ -618,6 +622,8 @@ class TriggerBody(_TriggerBodyNeeded, total=False):
     """kept with the run"""
     payload: Any
     """any JSON, kept byte by byte; null unless given"""
+    priority: int
+    """-8 to 8 among those that wait; the highest goes first"""
     queue: str
     """a queue in place of the task's"""
     returnActive: bool
