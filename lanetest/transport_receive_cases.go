@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -50,6 +51,36 @@ func transportApart(t *testing.T, h TransportHarness) {
 	}
 	receive(t, transport, 2, accept, "beta").take(2)
 	alpha.none()
+}
+
+// docs/internals/contract.md, Receiving. Ten thousand runs of one key wait before three of another, and before one
+// without a key.
+func transportFair(t *testing.T, h TransportHarness) {
+	transport := h.New(t, "alpha")
+	const crowd = 10_000
+	attempts := make([]lane.PublishAttempt, crowd+4)
+	for n := range attempts {
+		attempts[n] = attempt(n, "alpha")
+		attempts[n].GroupKey = map[bool]string{true: "crowd", false: "few"}[n < crowd]
+	}
+	attempts[crowd+3].GroupKey = ""
+	wantPublished(t, publish(t, transport, attempts...), len(attempts))
+	receiver, _ := lane.As[lane.Receiver](transport)
+	ctx, stop := patience.Context(t)
+	var got []runlane.RunID
+	err := receiver.Receive(ctx, []runlane.QueueName{"alpha"}, 1, func(_ context.Context, w lane.Wakeup) error {
+		if got = append(got, w.RunID); len(got) == 9 {
+			stop()
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	others := slices.DeleteFunc(got, func(id runlane.RunID) bool { return len(id) < len("run_10000") })
+	if len(others) != 4 {
+		t.Errorf("of the first 9 wakeups %d are those behind the crowd, want 4", len(others))
+	}
 }
 
 // docs/internals/contract.md, Receiving.
