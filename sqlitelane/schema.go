@@ -98,7 +98,7 @@ var records = file.Addition{
 	},
 }
 
-// ordered adds groups. grp is the group of a wakeup in an ordered queue. The first of a group is visible like any
+// ordered adds groups. grp is the concurrency key of a wakeup, its group in an ordered queue. There the first of a group is visible like any
 // other; those behind it are parked until it is acknowledged.
 var ordered = file.Addition{
 	Name: "messages_group",
