@@ -160,7 +160,12 @@ func (t *Transport) PublishWakeups(ctx context.Context, c *lane.PublishCommand) 
 		return nil, embedded.TransportClosed()
 	}
 	for i := range c.Attempts {
-		outcomes[i] = t.send(&c.Attempts[i].Wakeup, c.Attempts[i].GroupKey, 0)
+		a := &c.Attempts[i]
+		key := a.GroupKey
+		if key == string(a.Wakeup.RunID) { // the group of a run without a concurrency key
+			key = ""
+		}
+		outcomes[i] = t.send(&a.Wakeup, key, 0)
 	}
 	return outcomes, nil
 }

@@ -231,6 +231,9 @@ func (t *Transport) put(tx *tx, w *sending, body []byte) error {
 			return err
 		}
 	}
+	if !orders && group == string(w.RunID) { // of a run without a concurrency key
+		group = ""
+	}
 	if orders {
 		if waits, err := t.park(tx, queue, group, now, body); err != nil || waits {
 			return err
