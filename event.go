@@ -113,6 +113,7 @@ type (
 		IdempotencyKey string       `json:"idempotencyKey,omitempty"`
 		Retention      KeyRetention `json:"idempotencyRetention,omitzero"`
 		SingletonKey   string       `json:"singletonKey,omitempty"`
+		Priority       int          `json:"priority,omitempty"`
 		Source         Source       `json:"source"`
 	}
 	// RunDeliveryRequested asks for a wakeup. Wait is set only on the second event of a creation: what the new run

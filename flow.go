@@ -92,6 +92,8 @@ type NodeOptions struct {
 	If Condition
 	// Queue of the runs. The zero value means the task's.
 	Queue Queue
+	// Priority of the runs, see [TriggerOptions].
+	Priority int
 	// Meta is stored with each of the runs, see [TriggerOptions].
 	Meta map[string]string
 }

@@ -5,6 +5,14 @@ import (
 	"time"
 )
 
+// Priorities, see [TriggerOptions].Priority.
+const (
+	// MaxPriority is the highest priority of a run, and -MaxPriority the lowest.
+	MaxPriority = 8
+	// PriorityStep is the time of waiting for which one step of priority counts.
+	PriorityStep = 10 * time.Minute
+)
+
 // MaxQueueConcurrency is the largest limit of a bounded queue.
 const MaxQueueConcurrency = 1000
 

@@ -38,6 +38,7 @@ type Run struct {
 	// of the idempotency key, captured at creation
 	Retention    KeyRetention      `json:"idempotencyRetention,omitzero"`
 	SingletonKey string            `json:"singletonKey,omitempty"`
+	Priority     int               `json:"priority,omitempty"`
 	Source       Source            `json:"source"`
 	TraceCarrier map[string]string `json:"traceCarrier,omitempty"`
 	Meta         map[string]string `json:"meta,omitempty"`
@@ -117,6 +118,7 @@ func (r *Run) Summary() RunSummary {
 		FinishedAt:  r.FinishedAt,
 
 		ConcurrencyKey:    r.ConcurrencyKey,
+		Priority:          r.Priority,
 		DispatchExpiresAt: r.DispatchExpiresAt,
 	}
 }
@@ -136,6 +138,7 @@ type RunSummary struct {
 	FinishedAt  time.Time `json:"finishedAt,omitzero"`
 
 	ConcurrencyKey    string    `json:"concurrencyKey,omitempty"`
+	Priority          int       `json:"priority,omitempty"`         // on DynamoDB only of active runs
 	DispatchExpiresAt time.Time `json:"dispatchExpiresAt,omitzero"` // bounded queues: when the reservation of its slot ends
 }
 

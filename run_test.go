@@ -110,7 +110,7 @@ func TestRun_SummaryHasNoPayloadAndNoDetail(t *testing.T) {
 	want := runlane.RunSummary{
 		ID: run.ID, TaskID: run.TaskID, Queue: run.Queue, Status: run.Status, Counters: run.Counters, FailureCode: run.Failure.Code,
 		Waiting: run.Waiting, Source: run.Source, RunAt: run.RunAt, CreatedAt: run.CreatedAt, FinishedAt: run.FinishedAt,
-		ConcurrencyKey: run.ConcurrencyKey, DispatchExpiresAt: run.DispatchExpiresAt,
+		ConcurrencyKey: run.ConcurrencyKey, Priority: run.Priority, DispatchExpiresAt: run.DispatchExpiresAt,
 	}
 	if diff := cmp.Diff(want, run.Summary()); diff != "" {
 		t.Error(diff)

@@ -14,7 +14,12 @@ type TriggerOptions struct {
 	IdempotencyKey string            // "" means the task's
 	IdempotencyTTL time.Duration     // 0 means the task's
 	Meta           map[string]string // with the trace carrier at most MaxMetaBytes
-	Queue          Queue             // the zero value means the task's
+	// Priority from -MaxPriority to MaxPriority, where the highest goes first. It orders the runs that wait for a slot of
+	// a bounded queue, and those that polling workers take. Each step counts as PriorityStep of waiting, so a low priority
+	// is overtaken for a while, and never for good. Wakeups of an unbounded queue are delivered in the order of its
+	// transport, which knows no priorities: give such a queue a limit, or urgent runs a queue of their own.
+	Priority int
+	Queue    Queue // the zero value means the task's
 	// if the singleton key is held, return its holder; if the holder is the triggering run itself, that is still a
 	// conflict
 	ReturnActive bool

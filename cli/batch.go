@@ -174,6 +174,9 @@ func (b *batch) options(number int, line *batchLine) (*runlane.TriggerOptions, e
 	if line.Queue != "" {
 		o.Queue = runlane.Queue{Name: line.Queue}
 	}
+	if line.Priority != nil {
+		o.Priority = *line.Priority
+	}
 	if line.Delay != "" {
 		if o.Delay, err = runlane.ParseDuration(line.Delay); err != nil {
 			return nil, err

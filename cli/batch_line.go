@@ -22,6 +22,7 @@ type batchLine struct {
 	IdempotencyKey *string           `json:"idempotencyKey"` // nil: not given; an empty key counts as given
 	SingletonKey   *string           `json:"singletonKey"`
 	ConcurrencyKey *string           `json:"concurrencyKey"`
+	Priority       *int              `json:"priority"`
 	Delay          string            `json:"delay"`
 	RunAt          string            `json:"runAt"`
 	Meta           map[string]string `json:"meta"`
@@ -56,8 +57,11 @@ func readBatchLine(text []byte) (line batchLine, err error) {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		column := utf8.RuneCount(text[:min(int(wrong.Offset), len(text))])
 		message, next := "column %d: %s is not text but a %s", "write it in quotes"
-		if wrong.Field == "meta" {
+		switch wrong.Field {
+		case "meta":
 			message, next = "column %d: %s is not an object of texts: there is a %s", `write {"key":"value"}`
+		case "priority":
+			message, next = "column %d: %s is not a whole number: there is a %s", "write -8 to 8, without quotes"
 		}
 		return line, usagef(next, message, column, quoted(wrong.Field), wrong.Value)
 	}

@@ -178,6 +178,7 @@ func aboutRun(run *runlane.RunSummary) string {
 	}
 	add("", string(run.FailureCode))
 	add("key ", run.ConcurrencyKey)
+	add("priority ", shown.Priority(run.Priority))
 	if asks := shown.Asked(run.Waiting); asks != "" {
 		add("asks: ", asks)
 	} else {

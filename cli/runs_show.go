@@ -101,6 +101,7 @@ func (s *session) showRun(ctx context.Context, run *runlane.Run) error {
 		[2]string{"idempotency key", run.IdempotencyKey},
 		[2]string{"singleton key", run.SingletonKey},
 		[2]string{"concurrency key", run.ConcurrencyKey},
+		[2]string{"priority", shown.Priority(run.Priority)},
 		[2]string{"meta", pairsText(run.Meta)},
 		[2]string{"payload", cmp.Or(apartText(run, "payload"), bodyText(run.Payload, run.PayloadError()))},
 		[2]string{"output", cmp.Or(apartText(run, "output"), bodyText(run.Output, run.OutputError()))},

@@ -19,6 +19,7 @@ type triggerFlags struct {
 	actor, concurrencyKey, idempotencyKey, queue, runID, singletonKey string
 	deferred, foreign, returnActive, strict                           bool
 	delay, idempotencyTTL                                             time.Duration
+	priority                                                          int
 	runAt                                                             time.Time
 	meta, trace                                                       pairs
 	given                                                             runlane.TaskKeys // keys that were given, even empty ones
@@ -53,6 +54,7 @@ func (f *triggerFlags) define(set *flag.FlagSet) {
 	set.Var(parsed[time.Duration]{into: &f.idempotencyTTL, read: readRetention}, "idempotency-ttl",
 		"DURATION for which the key is kept, or while-active")
 	set.Var(&f.meta, "meta", "KEY=VALUE kept with the run; repeatable")
+	set.IntVar(&f.priority, "priority", 0, "NUMBER from -8 to 8; of the runs that wait, the highest goes first")
 	set.StringVar(&f.queue, "queue", "", "QUEUE in place of the task's")
 	set.BoolVar(&f.returnActive, "return-active", false, "a held singleton key returns the run that holds it")
 	set.Var(keyFlag{&f.singletonKey, &f.given.Singleton}, "singleton-key", "KEY with which one run at a time is active")
@@ -80,6 +82,7 @@ func (f *triggerFlags) options(s *session) (*runlane.TriggerOptions, error) {
 		IdempotencyKey: f.idempotencyKey,
 		IdempotencyTTL: f.idempotencyTTL,
 		Meta:           f.meta,
+		Priority:       f.priority,
 		Queue:          runlane.Queue{Name: runlane.QueueName(f.queue)},
 		ReturnActive:   f.returnActive,
 		RunAt:          f.runAt,
@@ -101,7 +104,7 @@ func triggerCommand() *command {
 			"have stored (\"tasks list\"); keys computed from the payload have to be given then. With --wait the " +
 			"exit code is the run's end: 0 succeeded, 1 failed, 4 cancelled.\n\n--batch reads one object a line, " +
 			"like {\"payload\":{\"userId\":\"u_1\"}}: payload, optionally task, queue, runId, idempotencyKey, " +
-			"singletonKey, concurrencyKey, delay, runAt, meta. Runs are made several at once, on a lane with " +
+			"singletonKey, concurrencyKey, priority, delay, runAt, meta. Runs are made several at once, on a lane with " +
 			"ordered queues one after the other. An interrupted batch prints how to resume it without making a run " +
 			"twice.",
 		examples: []string{

@@ -170,6 +170,7 @@ func (v *visitor) runFacts(run *runlane.Run, note *runlane.Progress) g.Node {
 			run.Counters.Retries, run.Counters.Releases)},
 		{"Singleton key", text(run.SingletonKey)},
 		{"Concurrency key", text(run.ConcurrencyKey)},
+		{"Priority", text(shown.Priority(run.Priority))},
 		{"Idempotency key", text(run.IdempotencyKey)},
 	}
 	for _, name := range sortedKeys(run.Meta) {

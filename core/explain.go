@@ -98,6 +98,7 @@ func (r *Runs) Explain(ctx context.Context, id runlane.RunID) (*Explanation, err
 	s.suspected(e)
 	s.unreadable(e)
 	s.inTurn(e)
+	s.prioritized(e)
 	e.Next += s.executor.text(s.run)
 	return e, nil
 }

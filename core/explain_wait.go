@@ -47,6 +47,19 @@ func (s *situation) inTurn(e *Explanation) {
 	}
 }
 
+// prioritized adds how the run's priority moves it among those that wait for a slot.
+func (s *situation) prioritized(e *Explanation) {
+	switch counts := lane.Precedence(s.run.Priority); {
+	case e.Wait != WaitSlot || counts == 0:
+	case counts > 0:
+		e.Next += fmt.Sprintf(" Its priority of %d counts as %s of waiting.",
+			s.run.Priority, runlane.FormatDuration(counts))
+	default:
+		e.Next += fmt.Sprintf(" Its priority of %d takes off %s of its waiting.",
+			s.run.Priority, runlane.FormatDuration(-counts))
+	}
+}
+
 func (e *Explanation) says(wait Wait, until time.Time, next string) {
 	e.Wait, e.Until, e.Next = wait, until, next
 }

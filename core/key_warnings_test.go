@@ -10,6 +10,8 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/scenarios"
+	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
 )
 
@@ -38,7 +40,11 @@ func TestOpen_SilentTraps_AreSaid(t *testing.T) {
 	for _, task := range tasks {
 		o.Handlers = append(o.Handlers, task.Handle(nothing))
 	}
-	rt, err := core.Open(t.Context(), memlane.New(), o)
+	unfair, err := lane.New(memlane.NewStorage(nil), scenarios.NewScriptedTransport(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt, err := core.Open(t.Context(), unfair, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -40,6 +41,7 @@ type plan struct {
 	idempotencyKey string
 	retention      runlane.KeyRetention
 	singletonKey   string
+	priority       int
 	traceCarrier   map[string]string
 	traceLink      map[string]string // of the run that a rerun repeats
 
@@ -75,6 +77,7 @@ func (rt *Runtime) prepare(p *plan, call runlane.Call) error {
 	p.concurrencyKey = override(o.ConcurrencyKey, prepared.ConcurrencyKey)
 	p.idempotencyKey = override(o.IdempotencyKey, prepared.IdempotencyKey)
 	p.singletonKey = override(o.SingletonKey, prepared.SingletonKey)
+	p.priority = o.Priority
 	p.source = runlane.Source{Type: runlane.SourceTrigger}
 	p.traceCarrier = o.TraceCarrier
 	rt.warnOfEmptyKeys(p)
@@ -86,14 +89,16 @@ func (rt *Runtime) prepare(p *plan, call runlane.Call) error {
 		if p.parentCall != "" {
 			p.source = callSource(p.parent, p.parentCall)
 			p.source.OriginID = p.origin
-			p.idempotencyKey = "" // the derived run id already makes this idempotent
+			p.priority = p.parent.Priority // the caller waits for it
+			p.idempotencyKey = ""          // the derived run id already makes this idempotent
 		}
 		if p.traceCarrier == nil {
 			p.traceCarrier = p.parent.TraceCarrier
 		}
 	}
 	if err := firstError(
-		rt.prepareQueue(p), prepareKeys(p), rt.checkOwners(p), prepareActor(p), checkMeta(p), rt.prepareTime(p),
+		rt.prepareQueue(p), prepareKeys(p), checkPriority(o.Priority), rt.checkOwners(p), prepareActor(p), checkMeta(p),
+		rt.prepareTime(p),
 	); err != nil {
 		return err
 	}
@@ -126,6 +131,14 @@ func prepareKeys(p *plan) error {
 		if err := runlane.ValidateKey(key.what, key.value); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func checkPriority(priority int) error {
+	if priority < -runlane.MaxPriority || priority > runlane.MaxPriority {
+		return invalidInput(fmt.Sprintf("use %d to %d; the highest goes first", -runlane.MaxPriority, runlane.MaxPriority),
+			"Priority is %d", priority)
 	}
 	return nil
 }

@@ -186,6 +186,7 @@ func (c change) planRepeat(source *runlane.Run, kind runlane.SourceType) (*plan,
 		payload:        source.Payload,
 		concurrencyKey: source.ConcurrencyKey,
 		singletonKey:   source.SingletonKey,
+		priority:       source.Priority,
 		traceLink:      source.TraceCarrier,
 		options:        &runlane.TriggerOptions{Meta: c.repeatMeta(source.Meta)},
 	}

@@ -285,6 +285,7 @@ func (rt *Runtime) createdEvent(p *plan, body *runlane.RunCreated) runlane.Event
 		IdempotencyKey: p.idempotencyKey,
 		Retention:      p.retention,
 		SingletonKey:   p.singletonKey,
+		Priority:       p.priority,
 		Source:         p.source,
 	}
 	return runlane.Event{

@@ -103,7 +103,7 @@ func (d *dispatch) hasSlot(ctx context.Context, r *rows.Run) (bool, error) {
 
 func sortRefs(list []lane.RunRef) []lane.RunRef {
 	slices.SortStableFunc(list, func(a, b lane.RunRef) int {
-		return cmp.Or(a.AvailableAt.Compare(b.AvailableAt), strings.Compare(string(a.RunID), string(b.RunID)))
+		return cmp.Or(a.Rank().Compare(b.Rank()), strings.Compare(string(a.RunID), string(b.RunID)))
 	})
 	return list
 }

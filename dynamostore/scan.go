@@ -75,6 +75,7 @@ func (f found) ref() lane.RunRef {
 		RunKey:         f.run.Key(),
 		Queue:          runlane.QueueName(f.run.Queue),
 		ConcurrencyKey: f.run.ConcurrencyKey,
+		Priority:       f.run.Priority,
 		Status:         f.run.State(),
 		AvailableAt:    f.finding.Since.Time(),
 		Sequence:       f.run.Sequence,

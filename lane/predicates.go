@@ -39,6 +39,10 @@ func Repeats(s *runlane.Source) bool {
 	return s.Type == runlane.SourceRerun || s.Type == runlane.SourceManualRetry
 }
 
+// Precedence is the time that a priority counts for: among runs that wait for a slot or a polling worker, the one goes
+// first whose time since which it waits is the earliest after its precedence is taken off.
+func Precedence(priority int) time.Duration { return time.Duration(priority) * runlane.PriorityStep }
+
 // RetryID is the ID of the run by which an operator retries a failed run. It includes the creation time: a reused ID
 // names another run.
 func RetryID(environment runlane.Environment, id runlane.RunID, created time.Time) runlane.RunID {

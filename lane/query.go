@@ -60,6 +60,9 @@ func (q *PageQuery) PageLimit() (int, error) {
 	}
 }
 
+// Rank orders runs that wait for a slot or a polling worker: since when it waits, less the [Precedence] of its priority.
+func (r *RunRef) Rank() time.Time { return r.AvailableAt.Add(-Precedence(r.Priority)) }
+
 // DueQuery is the common part of the scans.
 type DueQuery struct {
 	PageQuery
@@ -108,12 +111,13 @@ type Patience struct {
 	Undelayed []runlane.QueueName
 }
 
-// RunRef is a run in a scan, with its Queue and ConcurrencyKey for a fair choice, but never its payload. Status and
+// RunRef is a run in a scan, with its Queue, ConcurrencyKey and Priority for a fair choice, but never its payload. Status and
 // Sequence may be stale: read the run again before a claim.
 type RunRef struct {
 	RunKey
 	Queue          runlane.QueueName
 	ConcurrencyKey string
+	Priority       int
 	Status         runlane.Status
 	// AvailableAt is when it became due by the scan's predicate.
 	AvailableAt time.Time

@@ -43,6 +43,7 @@ func appendCases() []storageCase {
 func appendTogether(t *testing.T, b *bundle) {
 	c := b.Creation(t, noon, RunOptions{
 		ConcurrencyKey: "customer:7",
+		Priority:       -3,
 		Meta:           map[string]string{"by": "test"},
 		TraceCarrier:   map[string]string{"traceparent": "00-1"},
 		Source:         runlane.Source{Type: runlane.SourceRerun, RunID: "run_before", CreatedAt: noon.Add(-time.Hour)},
@@ -55,6 +56,7 @@ func appendTogether(t *testing.T, b *bundle) {
 		history[1].Type() != runlane.EventDeliveryRequested {
 		t.Fatalf("history is %v", history)
 	}
+	equal(t, "priority in the history", -3, history[0].Body.(*runlane.RunCreated).Priority)
 	if len(commit.Outbox) != 1 || commit.Outbox[0].ID == "" || commit.Outbox[0].Status != lane.OutboxPending {
 		t.Fatalf("outbox of the commit is %+v, want one pending row", commit.Outbox)
 	}

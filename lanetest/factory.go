@@ -43,6 +43,7 @@ type RunOptions struct {
 	IdempotencyKey string
 	Retention      runlane.KeyRetention
 	SingletonKey   string
+	Priority       int
 	Source         runlane.Source // default: a trigger
 	Meta           map[string]string
 	TraceCarrier   map[string]string
@@ -97,6 +98,7 @@ func (f *Factory) Creation(t testing.TB, at time.Time, o RunOptions) *lane.Appen
 			IdempotencyKey: o.IdempotencyKey,
 			Retention:      o.Retention,
 			SingletonKey:   o.SingletonKey,
+			Priority:       o.Priority,
 			Source:         o.Source,
 		},
 	}}

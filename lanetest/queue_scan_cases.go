@@ -17,6 +17,7 @@ func queueScanCases() []storageCase {
 		{"OnlyWhatWantsASlotNeedsDispatch", needsQueues, queueScanExclusion},
 		{"ABlockedPartitionNeverHidesTheWorkOfAnother", needsQueues, queueScanBlocked},
 		{"WithinAPartitionTheLongestDueComesFirst", needsQueues, queueScanOrder},
+		{"APriorityCountsAsTimeOfWaiting", needsQueues, queueScanPriority},
 		{"RunnableAreThoseWithASlotOrRoomForOne", needsQueues, queueScanRunnable},
 		{"QueuesAndEnvironmentsFilter", needsQueues, queueScanFilters},
 		{"ReferencesSayWhatARunIs", needsQueues, queueScanReference},
@@ -124,6 +125,29 @@ func queueScanOrder(t *testing.T, b *bundle) {
 		}
 		return difference(want, got)
 	})
+}
+
+// A step of priority counts as ten minutes. A run that is not due is ahead of none.
+func queueScanPriority(_ *testing.T, b *bundle) {
+	s, at := b.limited(1), noon.Add(3*time.Hour)
+	lowest := s.waiting(at.Add(-161*time.Minute), RunOptions{Priority: -8})
+	highest := s.waiting(at, RunOptions{Priority: 8})
+	low := s.waiting(at.Add(-159*time.Minute), RunOptions{Priority: -8})
+	normal := s.waiting(at.Add(-time.Hour), RunOptions{})
+	planned := s.waiting(at, RunOptions{Priority: 8, RunAt: at.Add(time.Minute)})
+	order := []*runlane.Run{lowest, highest, low, normal}
+	roomy := b.limited(10).bounded(at)
+	b.wantScanOrder("needing dispatch", b.storage.ListRunsNeedingDispatch, roomy, order...)
+	b.wantScanOrder("runnable", b.storage.ListRunnableRuns, roomy, order...)
+	key := ""
+	for _, next := range order {
+		q := s.bounded(at)
+		q.ConcurrencyKey, q.Limit = &key, 1
+		b.wantScan("offered", b.storage.ListRunsNeedingDispatch, q, next)
+		executing := s.won("claim", s.take(s.won("reserve", s.reserve(next, at)), at, false))
+		s.commit(executing, at, Succeeded(executing, nil))
+	}
+	b.wantScan("when it is due", b.storage.ListRunsNeedingDispatch, s.bounded(at.Add(time.Hour)), planned)
 }
 
 func queueScanRunnable(_ *testing.T, b *bundle) {

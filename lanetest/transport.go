@@ -29,6 +29,8 @@ type TransportHarness struct {
 	Shared bool
 	// Receives: it is expected to be a lane.Receiver. Without it, that wakeups arrive is not tested here.
 	Receives bool
+	// Fair: groups take turns.
+	Fair bool
 	// Depth: the depth of its queues can be read.
 	Depth bool
 	// HandBack is how long a refused wakeup may take to come again. 0 means a minute.
@@ -102,6 +104,7 @@ func transportCases() []transportCase {
 		{"NoMoreHandlersThanConcurrency", receives, transportConcurrency},
 		{"ARefusedWakeupComesAgainAndAnAcknowledgedOneDoesNot", receives, transportHandBack},
 		{"ReceiveLetsHandlersFinishWhenItsContextEnds", receives, transportFinish},
+		{"AGroupHoldsUpNoOther", func(h TransportHarness) bool { return h.Receives && h.Fair }, transportFair},
 		{"GroupsKeepTheirOrder", groups, transportGroups},
 		{
 			"ARepeatedPublicationArrivesOnce",
@@ -224,6 +227,7 @@ func (r *receiver) none() {
 func transportCapabilities(t *testing.T, h TransportHarness) {
 	transport := h.New(t, "alpha", "beta")
 	equal(t, "capabilities", h.Capabilities, transport.Capabilities())
+	equal(t, "fair", h.Fair, transport.Fair("alpha"))
 	if _, ok := lane.As[lane.Receiver](transport); ok != h.Receives {
 		t.Errorf("transport is a lane.Receiver: %t, the harness says %t", ok, h.Receives)
 	}

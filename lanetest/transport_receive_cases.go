@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -50,6 +51,34 @@ func transportApart(t *testing.T, h TransportHarness) {
 	}
 	receive(t, transport, 2, accept, "beta").take(2)
 	alpha.none()
+}
+
+// docs/internals/contract.md, Receiving. Ten thousand wakeups of one key wait before three of another.
+func transportFair(t *testing.T, h TransportHarness) {
+	transport := h.New(t, "alpha")
+	const crowd = 10_000
+	attempts := make([]lane.PublishAttempt, crowd+3)
+	for n := range attempts {
+		attempts[n] = attempt(n, "alpha")
+		attempts[n].GroupKey = map[bool]string{true: "crowd", false: "few"}[n < crowd]
+	}
+	wantPublished(t, publish(t, transport, attempts...), len(attempts))
+	receiver, _ := lane.As[lane.Receiver](transport)
+	ctx, stop := patience.Context(t)
+	var got []runlane.RunID
+	err := receiver.Receive(ctx, []runlane.QueueName{"alpha"}, 1, func(_ context.Context, w lane.Wakeup) error {
+		if got = append(got, w.RunID); len(got) == 6 {
+			stop()
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	others := slices.DeleteFunc(got, func(id runlane.RunID) bool { return len(id) < len("run_10000") })
+	if len(others) != 3 {
+		t.Errorf("of the first 6 wakeups %d are those behind the crowd, want 3", len(others))
+	}
 }
 
 // docs/internals/contract.md, Receiving.

@@ -61,7 +61,7 @@ func (env *environment) checkWhole(found *embedded.Violations) {
 	undelivered := env.sets(func(ix *indexes) []*ordered { return []*ordered{&ix.undelivered} })
 	others := slices.Concat(deliveries, undelivered)
 	for _, key := range env.partitionKeys() {
-		others = append(others, &env.partitions[key].wanting)
+		others = append(others, env.partitions[key].lines()...)
 	}
 	total := 0
 	for n, set := range append(runs, others...) {

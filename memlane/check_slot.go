@@ -19,7 +19,7 @@ func (env *environment) checkSlots(found *embedded.Violations) {
 	seen := map[*entry]bool{}
 	for _, key := range env.partitionKeys() {
 		p := env.partitions[key]
-		if len(p.holders) == 0 && p.wanting.size == 0 {
+		if len(p.holders) == 0 && !p.wanted() {
 			found.Add("", embedded.RuleSlots, "an empty partition of queue %q is kept", key.queue)
 		}
 		for _, e := range p.holders {
@@ -50,7 +50,7 @@ func (env *environment) checkSlot(e, known *entry, run *runlane.Run, found *embe
 			found.Add(e.id, embedded.RuleSlots, "its partition is gone")
 			return
 		}
-		to = place{&p.wanting, since}
+		to = place{p.waiting(known.created.Priority), since}
 	}
 	if known.wants != to {
 		found.Add(e.id, embedded.RuleSlots, "it waits for a slot from %s, not where it should", known.wants.at.Time())

@@ -89,7 +89,7 @@ func TestTransport_Conformance(t *testing.T) {
 			lanetest.RunTransport(t, lanetest.TransportHarness{
 				New:          made,
 				Capabilities: lane.TransportCapabilities{NativeDelay: true},
-				AnyQueue:     any, Receives: true, Depth: true,
+				AnyQueue:     any, Receives: true, Fair: true, Depth: true,
 				Down: func(t testing.TB, queues ...runlane.QueueName) lane.Transport {
 					t.Helper()
 					transport := made(t, queues...)

@@ -12,7 +12,7 @@ import (
 // there are free slots.
 func (s *Storage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	left := room{q: q}
-	return s.scan(ctx, "ListRunnableRuns", q, func(k kind) bool {
+	return s.scan(ctx, runnable, q, func(k kind) bool {
 		return k.is().Active() && k.is() != runlane.StatusCancellationRequested
 	}, nil, func(env *environment, e *entry, _ *lane.RunRef) embedded.Verdict {
 		if !left.allows(env, e) {
@@ -49,7 +49,9 @@ func (s *Storage) ListRunsNeedingCancellationFinalization(
 	return s.scan(ctx, "ListRunsNeedingCancellationFinalization", q, cancelling, nil, nil)
 }
 
-// scan pages due runs in due order, from lists of some kinds or from other indexes. refine may complete or skip a row.
+const runnable = "ListRunnableRuns"
+
+// scan pages due runs in due order, runnable ones in the order of their ranks, from lists of some kinds or from other indexes. refine may complete or skip a row.
 func (s *Storage) scan(
 	ctx context.Context, method string, q *lane.DueQuery, of func(kind) bool, others func(*indexes) []*ordered,
 	refine func(*environment, *entry, *lane.RunRef) embedded.Verdict,
@@ -74,7 +76,11 @@ func (s *Storage) scan(
 	} else {
 		sets = env.sets(others)
 	}
-	return embedded.FillPage(ascend(sets, placeOf(after)).pop, scope, limit, 0, func(i item) (lane.RunRef, embedded.Verdict, error) {
+	due := ascend
+	if method == runnable {
+		due = func(sets []*ordered, after *position) *walk { return rank(sets, after, now) }
+	}
+	return embedded.FillPage(due(sets, placeOf(after)).popRanked, scope, limit, 0, func(i ranked) (lane.RunRef, embedded.Verdict, error) {
 		i.entry = i.entry.view() // a finished run may be packed
 		e := i.entry
 		switch {
@@ -98,6 +104,7 @@ func (i item) ref() lane.RunRef {
 		RunKey:         lane.RunKey{Environment: e.environment, RunID: e.id},
 		Queue:          e.created.Queue,
 		ConcurrencyKey: e.created.ConcurrencyKey,
+		Priority:       e.created.Priority,
 		Status:         e.state.Status,
 		AvailableAt:    i.at.Time(),
 		Sequence:       e.state.Sequence,

@@ -147,6 +147,7 @@ func (e *entry) fill(run *runlane.Run) {
 		IdempotencyKey: c.IdempotencyKey,
 		Retention:      c.Retention,
 		SingletonKey:   c.SingletonKey,
+		Priority:       c.Priority,
 		Source:         c.Source,
 		TraceCarrier:   s.traceCarrier,
 		Meta:           s.meta,
@@ -187,6 +188,7 @@ func (e *entry) summary() runlane.RunSummary {
 		FinishedAt: s.FinishedAt.Time(),
 
 		ConcurrencyKey:    c.ConcurrencyKey,
+		Priority:          c.Priority,
 		DispatchExpiresAt: s.DispatchExpiresAt.Time(),
 	}
 	if s.failure != nil {

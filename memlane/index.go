@@ -10,7 +10,7 @@ import (
 //	groups                 every run is in exactly one of their lists
 //	unpublished to dead    the latest delivery of a queued or scheduled run is in one of them
 type indexes struct {
-	groups    map[group]lists              // runs of a queue and task
+	groups    map[group]lists              // runs of a queue, task and priority
 	schedules map[runlane.ScheduleID]lists // the same runs by schedule; nil if empty
 	sources   map[runlane.RunID]map[*entry]struct{}
 
@@ -21,6 +21,8 @@ type indexes struct {
 	// Queued runs that may never get a wakeup: without a delivery, from when they are runnable; with a reservation,
 	// from its end. They need a slot, or a delivery request if their queue has no limit any more.
 	undelivered ordered
+
+	prioritized bool // groups has one with a priority
 
 	toNotify ordered // ended runs that owe notifications: by when they ended
 }
@@ -61,7 +63,9 @@ func (e *entry) duePlace() place {
 	if !known {
 		return place{} // Transition.Validate refuses other statuses
 	}
-	return place{e.shard.indexes.group(e).of(of), s.Due()}
+	set := e.shard.indexes.group(e).of(of)
+	set.precedence = embedded.Precedence(e.created.Priority)
+	return place{set, s.Due()}
 }
 
 func (e *entry) deliveryPlace() place {

@@ -6,10 +6,11 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// group identifies the runs of a task in a queue.
+// group identifies the runs of a task in a queue that have the same priority.
 type group struct {
-	queue runlane.QueueName
-	task  runlane.TaskID
+	queue    runlane.QueueName
+	task     runlane.TaskID
+	priority int
 }
 
 // lists are runs by kind, ordered by [embedded.State.Due].
@@ -59,7 +60,9 @@ func (l lists) of(k kind) *ordered {
 }
 
 func (ix *indexes) group(e *entry) lists {
-	return listsAt(&ix.groups, group{e.created.Queue, e.created.TaskID})
+	c := e.created
+	ix.prioritized = ix.prioritized || c.Priority != 0
+	return listsAt(&ix.groups, group{c.Queue, c.TaskID, c.Priority})
 }
 
 func listsAt[K comparable](all *map[K]lists, key K) lists {
@@ -157,8 +160,8 @@ func (env *environment) lists(by *choice) []*ordered {
 			add(byKind(ix.sources[by.source]))
 		case by.schedule != "":
 			add(ix.schedules[by.schedule])
-		case by.queue != "" && by.task != "":
-			add(ix.groups[group{by.queue, by.task}])
+		case by.queue != "" && by.task != "" && !ix.prioritized:
+			add(ix.groups[group{queue: by.queue, task: by.task}])
 		default:
 			for g, all := range ix.groups {
 				if (by.queue == "" || by.queue == g.queue) && (by.task == "" || by.task == g.task) &&

@@ -14,14 +14,32 @@ import (
 type ordered struct {
 	blocks [][]item
 	size   int
-	kind   kind   // if it is a list of runs
-	spare  []item // an empty block for reuse: many sets fill and empty repeatedly
+	kind   kind // if it is a list of runs
+	// precedence of all of its runs, in lists by priority. Only ranked walks mind it.
+	precedence embedded.Millis
+	spare      []item // an empty block for reuse: many sets fill and empty repeatedly
 }
 
 // item is a run at the time that orders it.
 type item struct {
 	at    embedded.Millis
 	entry *entry
+}
+
+// ranked is an item with the time that orders it in its walk.
+type ranked struct {
+	item
+
+	rank embedded.Millis
+}
+
+// Place returns the item's position for cursors.
+func (r ranked) Place(part byte) embedded.Position {
+	return embedded.Position{Part: part, At: r.rank, ID: string(r.entry.id)}
+}
+
+func (r ranked) compare(other ranked) int {
+	return cmp.Or(cmp.Compare(r.rank, other.rank), cmp.Compare(r.entry.id, other.entry.id))
 }
 
 // position is a place in the order, on an item or between two.
@@ -132,7 +150,21 @@ type walk struct {
 	sets       []*ordered
 	next       [][2]int // block and index of each set's next item
 	descending bool
-	heap       []int // indexes of sets with a next item, smallest item first
+	ranking    bool            // order by rank, in each set up to until
+	until      embedded.Millis // the last time of a ranked walk
+	heap       []int           // indexes of sets with a next item, smallest item first
+}
+
+// rank walks up from the position in the order of ranks, through the items that are due at until. The rank of an item is
+// its time less the precedence of its set.
+func rank(sets []*ordered, after *position, until embedded.Millis) *walk {
+	w := &walk{sets: sets, next: make([][2]int, len(sets)), ranking: true, until: until}
+	for n, set := range sets {
+		if after != nil {
+			w.next[n] = set.behind(position{after.at + set.precedence, after.id})
+		}
+	}
+	return w.begin()
 }
 
 // ascend walks up from the first item after the position, nil for the start.
@@ -142,13 +174,18 @@ func ascend(sets []*ordered, after *position) *walk {
 		if after == nil {
 			continue
 		}
-		block, index := set.seek(*after)
-		if block < len(set.blocks) && set.blocks[block][index].position() == *after {
-			block, index = set.step(block, index, 1)
-		}
-		w.next[n] = [2]int{block, index}
+		w.next[n] = set.behind(*after)
 	}
 	return w.begin()
+}
+
+// behind finds the first item after p.
+func (o *ordered) behind(p position) [2]int {
+	block, index := o.seek(p)
+	if block < len(o.blocks) && o.blocks[block][index].position() == p {
+		block, index = o.step(block, index, 1)
+	}
+	return [2]int{block, index}
 }
 
 // descend walks down from the last item before the position, nil for the end.
@@ -208,6 +245,18 @@ func (w *walk) pop() (found item, ok bool, err error) {
 	return found, ok, nil
 }
 
+// popRanked is pop with the item's rank, which is its time unless the walk is ranked.
+func (w *walk) popRanked() (found ranked, ok bool, err error) {
+	if len(w.heap) == 0 {
+		return ranked{}, false, nil
+	}
+	n := w.heap[0]
+	found.item = w.at(n)
+	found.rank = w.place(n).at
+	w.advance()
+	return found, true, nil
+}
+
 func (w *walk) advance() {
 	n, by, last := w.heap[0], 1, len(w.heap)-1
 	if w.descending {
@@ -238,11 +287,21 @@ func (w *walk) sink(i int) {
 	}
 }
 
-func (w *walk) has(n int) bool { return w.next[n][0] >= 0 && w.next[n][0] < len(w.sets[n].blocks) }
+func (w *walk) has(n int) bool {
+	return w.next[n][0] >= 0 && w.next[n][0] < len(w.sets[n].blocks) && (!w.ranking || w.at(n).at <= w.until)
+}
 
 func (w *walk) at(n int) item { return w.sets[n].blocks[w.next[n][0]][w.next[n][1]] }
 
+func (w *walk) place(n int) position {
+	p := w.at(n).position()
+	if w.ranking {
+		p.at -= w.sets[n].precedence
+	}
+	return p
+}
+
 func (w *walk) before(a, b int) bool {
-	order := w.at(a).position().compare(w.at(b).position())
+	order := w.place(a).compare(w.place(b))
 	return order < 0 && !w.descending || order > 0 && w.descending
 }

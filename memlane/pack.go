@@ -75,6 +75,15 @@ func (p *packer) flag(is bool) {
 	p.number(n)
 }
 
+// flagged writes a number and a flag as one.
+func (p *packer) flagged(n int, is bool) {
+	n *= 2
+	if is {
+		n++
+	}
+	p.number(int64(n))
+}
+
 // instant writes 0 for none. A distance is never written as 0.
 func (p *packer) instant(m embedded.Millis) {
 	switch distance := int64(m - p.base); {
@@ -163,7 +172,7 @@ func (p *packer) created(c *runlane.RunCreated) {
 	p.instant(embedded.At(c.RunAt))
 	p.text(c.ConcurrencyKey)
 	p.text(c.IdempotencyKey)
-	p.flag(c.Retention.WhileActive)
+	p.flagged(c.Priority, c.Retention.WhileActive)
 	p.number(int64(c.Retention.TTL))
 	p.text(c.SingletonKey)
 	p.text(string(c.Source.Type))

@@ -114,7 +114,8 @@ func drawUnpacked(t *rapid.T, l *unpacked) {
 		TaskID: runlane.TaskID(text.Draw(t, "task")), Queue: runlane.QueueName(text.Draw(t, "queue")), Payload: data.Draw(t, "payload"),
 		RunAt: whole.Draw(t, "run at"), ConcurrencyKey: text.Draw(t, "concurrency"), IdempotencyKey: text.Draw(t, "idempotency"),
 		Retention:    runlane.KeyRetention{WhileActive: rapid.Bool().Draw(t, "active"), TTL: time.Duration(rapid.Int64().Draw(t, "ttl"))},
-		SingletonKey: text.Draw(t, "singleton"), Source: runlane.Source{
+		SingletonKey: text.Draw(t, "singleton"),
+		Priority:     rapid.IntRange(-runlane.MaxPriority, runlane.MaxPriority).Draw(t, "priority"), Source: runlane.Source{
 			Type: runlane.SourceType(text.Draw(t, "source")), RunID: runlane.RunID(text.Draw(t, "source run")),
 			ScheduleID: runlane.ScheduleID(text.Draw(t, "schedule")), FireTime: whole.Draw(t, "fire"),
 		},

@@ -1,7 +1,6 @@
 package memlane
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -103,12 +102,12 @@ func (s *Storage) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery)
 		page.Items = env.waitingWith(*q.ConcurrencyKey, q, limit)
 		return page, nil
 	}
-	var found []item
+	var found []ranked
 	now := embedded.At(q.At)
 	leased := env.lists(&choice{of: ofStatus(runlane.StatusRunning), wants: q.Wants})
-	for w := ascend(leased, placeOf(after)); len(found) <= limit; w.advance() {
-		next, ok := w.peek()
-		if !ok || next.at > now {
+	for w := rank(leased, placeOf(after), now); len(found) <= limit; {
+		next, ok, _ := w.popRanked()
+		if !ok {
 			break
 		}
 		queue := next.entry.created.Queue
@@ -121,9 +120,7 @@ func (s *Storage) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery)
 			found = p.candidates(found, q, policy.Concurrency, placeOf(after), limit+1)
 		}
 	}
-	slices.SortFunc(found, func(a, b item) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.entry.id, b.entry.id))
-	})
+	slices.SortFunc(found, ranked.compare)
 	for n, i := range found {
 		if n == limit {
 			page.Next = scope.Cursor(found[n-1].Place(0))
@@ -134,7 +131,7 @@ func (s *Storage) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery)
 	return page, nil
 }
 
-// waitingWith returns runs with a concurrency key that wait in partitions with free slots, longest waiting first.
+// waitingWith returns runs with a concurrency key that wait in partitions with free slots, in the order of their ranks.
 func (env *environment) waitingWith(key string, q *lane.DueQuery, limit int) (refs []lane.RunRef) {
 	for _, queue := range q.Bounded {
 		p := env.partitions[partitionKey{queue.Name, key}]
@@ -155,10 +152,10 @@ func (env *environment) waitingWith(key string, q *lane.DueQuery, limit int) (re
 }
 
 // offer chooses a run for one free slot, see [embedded.Offer].
-func (p *partition) offer(q *lane.DueQuery, limit int) (item, bool) {
+func (p *partition) offer(q *lane.DueQuery, limit int) (ranked, bool) {
 	waiting := p.candidates(nil, q, limit, nil, embedded.OffersAtOnce)
 	if len(waiting) == 0 {
-		return item{}, false
+		return ranked{}, false
 	}
 	next, offered := embedded.Offer(p.offered, waiting)
 	p.offered = offered
@@ -166,12 +163,12 @@ func (p *partition) offer(q *lane.DueQuery, limit int) (item, bool) {
 }
 
 // candidates appends runs that wait in the partition, at most as many as it has free slots.
-func (p *partition) candidates(found []item, q *lane.DueQuery, limit int, after *position, most int) []item {
+func (p *partition) candidates(found []ranked, q *lane.DueQuery, limit int, after *position, most int) []ranked {
 	now := embedded.At(q.At)
 	room := min(limit-p.occupied(now), most)
-	for w := ascend([]*ordered{&p.wanting}, after); room > 0; w.advance() {
-		next, ok := w.peek()
-		if !ok || next.at > now {
+	for w := rank(p.lines(), after, now); room > 0; {
+		next, ok, _ := w.popRanked()
+		if !ok {
 			break
 		}
 		if e := next.entry; !e.owned() && !e.underway(now, q.Patience) {

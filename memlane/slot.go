@@ -1,6 +1,7 @@
 package memlane
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/runlane/runlane-go"
@@ -20,10 +21,11 @@ type partition struct {
 	// holders are runs with a slot: running or reserved. An expired reservation stays until its slot is taken or its
 	// run changes, but does not count.
 	holders []*entry
-	// wanting are runs that want a slot now or later, by when.
-	wanting ordered
+	// wanting are runs that want a slot now or later, by when: those without a priority, then a list for each priority.
+	wanting     ordered
+	prioritized map[int]*ordered
 	// offered are unchanged runs of wanting that were offered to a caller that freed a slot.
-	offered []item
+	offered []ranked
 }
 
 func (e *entry) partitionKey() partitionKey {
@@ -118,9 +120,39 @@ func (env *environment) partition(key partitionKey) *partition {
 	return p
 }
 
+// waiting returns the list of wanting for a priority. It is created if missing.
+func (p *partition) waiting(priority int) *ordered {
+	if priority == 0 {
+		return &p.wanting
+	}
+	set := p.prioritized[priority]
+	if set == nil {
+		if p.prioritized == nil {
+			p.prioritized = map[int]*ordered{}
+		}
+		set = &ordered{precedence: embedded.Precedence(priority)}
+		p.prioritized[priority] = set
+	}
+	return set
+}
+
+// lines are the lists of wanting.
+func (p *partition) lines() []*ordered {
+	return slices.AppendSeq([]*ordered{&p.wanting}, maps.Values(p.prioritized))
+}
+
+func (p *partition) wanted() bool {
+	for _, set := range p.prioritized {
+		if set.size > 0 {
+			return true
+		}
+	}
+	return p.wanting.size > 0
+}
+
 // forget drops an unused partition: there may be one for each of a million customers.
 func (env *environment) forget(key partitionKey) {
-	if p := env.partitions[key]; p != nil && len(p.holders) == 0 && p.wanting.size == 0 {
+	if p := env.partitions[key]; p != nil && len(p.holders) == 0 && !p.wanted() {
 		delete(env.partitions, key)
 	}
 }
@@ -150,11 +182,11 @@ func (env *environment) reindexWants(e *entry) {
 		return
 	}
 	if p := env.partitions[e.partitionKey()]; p != nil {
-		p.offered = slices.DeleteFunc(p.offered, func(i item) bool { return i.entry == e })
+		p.offered = slices.DeleteFunc(p.offered, func(r ranked) bool { return r.entry == e })
 	}
 	to := place{}
 	if since, ok := e.outbox.WantsSlot(e.known()); ok {
-		to = place{&env.partition(e.partitionKey()).wanting, since}
+		to = place{env.partition(e.partitionKey()).waiting(e.created.Priority), since}
 	}
 	e.wants.move(e, to)
 	if to.set == nil {

@@ -106,6 +106,9 @@ func (t *Transport) Capabilities() lane.TransportCapabilities {
 	return lane.TransportCapabilities{NativeDelay: true}
 }
 
+// Fair is true: concurrency keys take turns.
+func (*Transport) Fair(runlane.QueueName) bool { return true }
+
 // Queues returns the bindings, nil for any queue.
 func (t *Transport) Queues() []runlane.QueueName { return slices.Clone(t.bindings) }
 
@@ -157,7 +160,12 @@ func (t *Transport) PublishWakeups(ctx context.Context, c *lane.PublishCommand) 
 		return nil, embedded.TransportClosed()
 	}
 	for i := range c.Attempts {
-		outcomes[i] = t.send(&c.Attempts[i].Wakeup, 0)
+		a := &c.Attempts[i]
+		key := a.GroupKey
+		if key == string(a.Wakeup.RunID) { // the group of a run without a concurrency key
+			key = ""
+		}
+		outcomes[i] = t.send(&a.Wakeup, key, 0)
 	}
 	return outcomes, nil
 }
@@ -177,13 +185,13 @@ func (t *Transport) SendWakeups(ctx context.Context, wakeups []lane.DelayedWakeu
 		return nil, embedded.TransportClosed()
 	}
 	for i := range wakeups {
-		outcomes[i] = t.send(&wakeups[i].Wakeup, wakeups[i].Delay)
+		outcomes[i] = t.send(&wakeups[i].Wakeup, "", wakeups[i].Delay)
 	}
 	return outcomes, nil
 }
 
 // send puts a wakeup into its queue, now or later. A missing binding is no permanent failure: it may be added later.
-func (t *Transport) send(w *lane.Wakeup, delay time.Duration) lane.PublishOutcome {
+func (t *Transport) send(w *lane.Wakeup, key string, delay time.Duration) lane.PublishOutcome {
 	switch {
 	case !t.bound(w.Queue):
 		return lane.PublishOutcome{
@@ -209,7 +217,7 @@ func (t *Transport) send(w *lane.Wakeup, delay time.Duration) lane.PublishOutcom
 	if q := t.queue(w.Queue); delay > 0 {
 		t.sendLater(q, kept, delay)
 	} else {
-		q.push(waitingWakeup{Wakeup: kept})
+		q.push(waitingWakeup{Wakeup: kept, key: key})
 	}
 	return lane.PublishOutcome{Type: lane.Published}
 }

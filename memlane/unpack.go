@@ -139,7 +139,8 @@ func (u *unpacker) created(c *runlane.RunCreated) {
 	c.TaskID, c.Queue, c.Payload = runlane.TaskID(u.text()), runlane.QueueName(u.text()), u.bytes()
 	c.RunAt = u.instant().Time()
 	c.ConcurrencyKey, c.IdempotencyKey = u.text(), u.text()
-	c.Retention.WhileActive = u.flag()
+	flagged := u.number()
+	c.Priority, c.Retention.WhileActive = int(flagged>>1), flagged&1 == 1
 	c.Retention.TTL = time.Duration(u.number())
 	c.SingletonKey = u.text()
 	c.Source = runlane.Source{

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -37,7 +38,7 @@ const UpdateVariable = "RUNLANETEST_UPDATE"
 //	child    reports.daily {"of":"RUN"}
 //
 // Times count from the run's creation. Transitions have the form of [History.Transitions], followed by a failure's
-// message in parentheses. Empty fields have no line; each key (idempotency, singleton, concurrency), meta entry and
+// message in parentheses. Empty fields, and a priority of 0, have no line; each key (idempotency, singleton, concurrency), meta entry and
 // child has its own line; source appears only if no program triggered the run directly. IDs are replaced everywhere:
 // the run's by RUN, its source's by SOURCE, its children's by CHILD1, CHILD2 and so on.
 func (h *History) String() string {
@@ -58,6 +59,9 @@ func (h *History) String() string {
 	key("idempotency", h.IdempotencyKey)
 	key("singleton", h.SingletonKey)
 	key("concurrency", h.ConcurrencyKey)
+	if h.Priority != 0 {
+		field("priority", strconv.Itoa(h.Priority))
+	}
 	field("source", describeSource(h.Source))
 	for _, name := range slices.Sorted(maps.Keys(h.Meta)) {
 		field("meta", name+" "+h.Meta[name])

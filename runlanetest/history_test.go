@@ -42,7 +42,7 @@ func greeted(t testing.TB) *runlanetest.History {
 	t.Helper()
 	rt := runlanetest.New(t, &runlanetest.Options{Handlers: []runlane.Handler{welcomeTask.Handle(greet)}})
 	run := rt.MustTrigger(welcomeTask.With(welcome{"u_1"}), &runlane.TriggerOptions{
-		Meta: map[string]string{"tenant": "b", "by": "a"}, Delay: time.Hour,
+		Meta: map[string]string{"tenant": "b", "by": "a"}, Delay: time.Hour, Priority: 3,
 	})
 	return rt.Finish(run.ID)
 }
@@ -53,6 +53,7 @@ payload  {"userId":"u_1"}
 key      idempotency u_1
 key      singleton welcome u_1
 key      concurrency eu
+priority 3
 meta     by a
 meta     tenant b
 

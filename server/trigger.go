@@ -29,6 +29,7 @@ type triggerBody struct {
 	IdempotencyTTL retention                `json:"idempotencyTtl" doc:"how long it is kept: 30d, or while-active"`
 	SingletonKey   *string                  `json:"singletonKey" doc:"one run at a time is active; empty is none"`
 	ConcurrencyKey *string                  `json:"concurrencyKey" doc:"partitions a bounded queue; empty is none"`
+	Priority       int                      `json:"priority" doc:"-8 to 8 among those that wait; the highest goes first"`
 	Delay          span                     `json:"delay" doc:"before the run starts, like 90s or 2d; this or runAt"`
 	RunAt          time.Time                `json:"runAt" doc:"the run does not start before"`
 	Meta           map[string]string        `json:"meta" doc:"kept with the run"`
@@ -64,6 +65,7 @@ func (b *triggerBody) options(by Access) (*runlane.TriggerOptions, runlane.TaskK
 		Delay:          time.Duration(b.Delay),
 		IdempotencyTTL: time.Duration(b.IdempotencyTTL),
 		Meta:           b.Meta,
+		Priority:       b.Priority,
 		Queue:          runlane.Queue{Name: b.Queue.ID},
 		ReturnActive:   b.ReturnActive,
 		RunAt:          b.RunAt,

@@ -122,14 +122,15 @@ func (c *call) derived(ctx context.Context, body *triggerBody) (core.BatchItem, 
 }
 
 type nodeBody struct {
-	Name    string                   `json:"name" required:"true" doc:"unique in the flow"`
-	Task    named[runlane.TaskID]    `json:"task" required:"true" doc:"the task of the run"`
-	Payload json.RawMessage          `json:"payload" doc:"any JSON, kept byte by byte; null unless given"`
-	After   []string                 `json:"after" doc:"names of nodes that have to end before; none: at once"`
-	If      runlane.Condition        `json:"if" doc:"the required ends of these: succeeded, failed, always"`
-	Queue   named[runlane.QueueName] `json:"queue" doc:"a queue in place of the task's"`
-	Meta    map[string]string        `json:"meta" doc:"kept with the run"`
-	Foreign bool                     `json:"foreign" doc:"take the name of the task without looking it up"`
+	Name     string                   `json:"name" required:"true" doc:"unique in the flow"`
+	Task     named[runlane.TaskID]    `json:"task" required:"true" doc:"the task of the run"`
+	Payload  json.RawMessage          `json:"payload" doc:"any JSON, kept byte by byte; null unless given"`
+	After    []string                 `json:"after" doc:"names of nodes that have to end before; none: at once"`
+	If       runlane.Condition        `json:"if" doc:"the required ends of these: succeeded, failed, always"`
+	Queue    named[runlane.QueueName] `json:"queue" doc:"a queue in place of the task's"`
+	Priority int                      `json:"priority" doc:"-8 to 8 among those that wait; the highest goes first"`
+	Meta     map[string]string        `json:"meta" doc:"kept with the run"`
+	Foreign  bool                     `json:"foreign" doc:"take the name of the task without looking it up"`
 }
 
 type flowBody struct {
@@ -149,7 +150,7 @@ func (c *call) flow(ctx context.Context, body *flowBody) (*runlane.Flow, error) 
 		if err != nil {
 			return nil, err
 		}
-		options := &runlane.NodeOptions{If: n.If, Queue: made.Options.Queue, Meta: n.Meta}
+		options := &runlane.NodeOptions{If: n.If, Queue: made.Options.Queue, Priority: n.Priority, Meta: n.Meta}
 		for _, name := range n.After {
 			options.After = append(options.After, runlane.Node{Name: name})
 		}

@@ -116,7 +116,7 @@ func (k *check) run(id runlane.RunID) error {
 	}
 	const columns = "SELECT kind, at, delivery, delivery_at, undelivered_at, wants_at, ckey, grp, rest, schedule, " +
 		"source, (SELECT env FROM groups WHERE id = grp AND queue = runs.queue AND task = ?) FROM runs WHERE n = ?"
-	row, err := k.c.One(columns, string(e.Run.TaskID), e.n)
+	row, err := k.c.One(columns, record.Line(string(e.Run.TaskID), e.Run.Priority), e.n)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (k *check) run(id runlane.RunID) error {
 			row[4])
 	}
 	k.CheckDelivery(run, row[2] != nil, row[4] != nil)
-	if row[5] != instant(want.Wants) || row[5] != nil && text(row[6]) != run.ConcurrencyKey {
+	if row[5] != instant(want.Wants) || row[5] != nil && text(row[6]) != record.Line(run.ConcurrencyKey, run.Priority) {
 		k.Add(id, embedded.RuleSlots, "it waits for a slot from %v, not where it should", row[5])
 	}
 	if err := k.owned(e); err != nil {

@@ -85,7 +85,7 @@ func TestTransport_Conformance(t *testing.T) {
 			lanetest.RunTransport(t, lanetest.TransportHarness{
 				New:          made,
 				Capabilities: c.promise,
-				AnyQueue:     true, Receives: true, Depth: true,
+				AnyQueue:     true, Receives: true, Fair: len(c.ordered) == 0, Depth: true,
 				Down: func(t testing.TB, queues ...runlane.QueueName) lane.Transport {
 					t.Helper()
 					transport := made(t, queues...)

@@ -1,7 +1,6 @@
 package sqlitelane
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -102,7 +101,7 @@ type dispatch struct {
 // due returns running runs with an expired lease and runs of all partitions that could get a slot.
 func (d *dispatch) due(after *embedded.Position, most int) ([]item, error) {
 	var found []item
-	leased, err := d.s.runsOf(d.c, d.env, choice{wants: d.q.Wants}, record.Leased)
+	leased, err := d.s.runsOf(d.c, d.env, choice{wants: d.q.Wants, ranked: true}, record.Leased)
 	if err != nil {
 		return nil, err
 	}
@@ -131,36 +130,65 @@ func (d *dispatch) due(after *embedded.Position, most int) ([]item, error) {
 			return nil, err
 		}
 	}
-	slices.SortFunc(found, func(a, b item) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.Run.ID, b.Run.ID))
-	})
+	slices.SortFunc(found, item.compare)
 	return found, nil
 }
 
-// ofQueue goes from partition to partition. Each step is one search, however many runs wait in a partition.
+const (
+	firstLine = `SELECT min(ckey) FROM runs WHERE env = ? AND queue = ? AND wants_at IS NOT NULL`
+	nextLine  = firstLine + ` AND ckey > ?`
+)
+
+// ofQueue goes from partition to partition, and in each from line to line. Each step is one search, however many runs
+// wait in a line.
 func (d *dispatch) ofQueue(found []item, queue int64, limit int, after *embedded.Position, most int) ([]item, error) {
-	const first = `SELECT min(ckey) FROM runs WHERE env = ? AND queue = ? AND wants_at IS NOT NULL`
-	const following = first + ` AND ckey > ?`
-	row, err := d.c.One(first, d.env, queue)
+	row, err := d.c.One(firstLine, d.env, queue)
 	for err == nil && row != nil && row[0] != nil {
-		key := partitionKey{d.env, queue, text(row[0])}
-		if found, err = d.candidates(found, key, limit, after, most); err != nil {
+		key, _ := record.CutLine(text(row[0]))
+		p := partitionKey{d.env, queue, key}
+		var lines []list
+		for same := true; same; {
+			line := text(row[0])
+			lines = append(lines, ofLine(queue, line))
+			if row, err = d.c.One(nextLine, d.env, queue, line); err != nil {
+				return nil, err
+			}
+			next, _ := record.CutLine(text(row[0]))
+			same = row[0] != nil && next == key
+		}
+		if found, err = d.candidates(found, p, lines, limit, after, most); err != nil {
 			return nil, err
 		}
-		row, err = d.c.One(following, d.env, queue, key.key)
 	}
 	return found, err
 }
 
-func ofPartition(p partitionKey) list {
-	return list{
-		column: "wants_at", where: "queue = ?6 AND ckey = ?7 AND wants_at IS NOT NULL", values: []any{p.queue, p.key},
+// linesOf are the lines of one partition.
+func (d *dispatch) linesOf(p partitionKey) ([]list, error) {
+	lines := []list{ofLine(p.queue, p.key)}
+	line, until := record.LinesBetween(p.key)
+	for {
+		row, err := d.c.One(nextLine+" AND ckey < ?", d.env, p.queue, line, until)
+		if err != nil || row[0] == nil {
+			return lines, err
+		}
+		line = text(row[0])
+		lines = append(lines, ofLine(p.queue, line))
 	}
 }
 
-// candidates appends runs that wait in the partition, at most as many as it has free slots.
+func ofLine(queue int64, line string) list {
+	_, priority := record.CutLine(line)
+	return list{
+		column: "wants_at", where: "queue = ?6 AND ckey = ?7 AND wants_at IS NOT NULL", values: []any{queue, line},
+		precedence: embedded.Precedence(priority),
+	}
+}
+
+// candidates appends runs that wait in the partition, at most as many as it has free slots. lines are its lines, nil if
+// they are not known yet.
 func (d *dispatch) candidates(
-	found []item, p partitionKey, limit int, after *embedded.Position, most int,
+	found []item, p partitionKey, lines []list, limit int, after *embedded.Position, most int,
 ) ([]item, error) {
 	taken, err := occupied(d.c, p, d.now)
 	if err != nil {
@@ -170,7 +198,12 @@ func (d *dispatch) candidates(
 	if left <= 0 {
 		return found, nil
 	}
-	w := newWalk(d.c, d.env, d.q.Environment, after, d.now, false, ofPartition(p))
+	if lines == nil {
+		if lines, err = d.linesOf(p); err != nil {
+			return nil, err
+		}
+	}
+	w := newWalk(d.c, d.env, d.q.Environment, after, d.now, false, lines...)
 	for left > 0 {
 		next, ok, err := w.next()
 		if err != nil || !ok {
@@ -184,7 +217,7 @@ func (d *dispatch) candidates(
 	return found, nil
 }
 
-// waitingWith returns runs with a concurrency key that wait in partitions with free slots, longest waiting first.
+// waitingWith returns runs with a concurrency key that wait in partitions with free slots, in the order of their ranks.
 func (d *dispatch) waitingWith(key string, limit int) (refs []lane.RunRef, err error) {
 	for _, policy := range d.q.Bounded {
 		queue, err := d.s.names.known(d.c, string(policy.Name))
@@ -196,7 +229,7 @@ func (d *dispatch) waitingWith(key string, limit int) (refs []lane.RunRef, err e
 		}
 		p := partitionKey{d.env, queue, key}
 		if limit == 1 {
-			waiting, err := d.candidates(nil, p, policy.Concurrency, nil, embedded.OffersAtOnce)
+			waiting, err := d.candidates(nil, p, nil, policy.Concurrency, nil, embedded.OffersAtOnce)
 			if err != nil {
 				return nil, err
 			}
@@ -205,7 +238,7 @@ func (d *dispatch) waitingWith(key string, limit int) (refs []lane.RunRef, err e
 			}
 			continue
 		}
-		waiting, err := d.candidates(nil, p, policy.Concurrency, nil, limit-len(refs))
+		waiting, err := d.candidates(nil, p, nil, policy.Concurrency, nil, limit-len(refs))
 		if err != nil {
 			return nil, err
 		}

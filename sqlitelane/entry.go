@@ -129,7 +129,7 @@ func (t *tx) save(e *entry) error {
 	e.places = now
 	wants, key := instant(now.Wants), any(nil)
 	if wants != nil {
-		key = e.Run.ConcurrencyKey
+		key = record.Line(e.Run.ConcurrencyKey, e.Run.Priority)
 	}
 	group, err := t.group(e)
 	if err != nil {

@@ -1,6 +1,7 @@
 package sqlitelane
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"sync"
@@ -11,17 +12,17 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// group identifies the runs of a task in an environment's queue.
+// group identifies the runs of a task in an environment's queue that have the same priority. task is a [record.Line].
 type group struct {
 	env, queue int64
-	task       runlane.TaskID
+	task       string
 }
 
 // groups caches the numbers of groups. Numbers never change.
 type groups struct {
 	mu      sync.RWMutex
 	numbers map[group]int64
-	queues  map[int64]int64 // queue by group
+	known   map[int64]group
 }
 
 func (g *groups) number(of group) (int64, bool) {
@@ -35,28 +36,40 @@ func (g *groups) remember(of group, number int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.numbers == nil {
-		g.numbers, g.queues = map[group]int64{}, map[int64]int64{}
+		g.numbers, g.known = map[group]int64{}, map[int64]group{}
 	}
-	g.numbers[of], g.queues[number] = number, of.queue
+	g.numbers[of], g.known[number] = number, of
 }
 
-func (g *groups) queue(c *file.Conn, number int64) (int64, error) {
+// of returns the group with a number.
+func (g *groups) of(c *file.Conn, n int64) (group, error) {
 	g.mu.RLock()
-	queue, ok := g.queues[number]
+	of, ok := g.known[n]
 	g.mu.RUnlock()
 	if ok {
-		return queue, nil
+		return of, nil
 	}
-	return c.Number("SELECT queue FROM groups WHERE id = ?", number)
+	row, err := c.One("SELECT env, queue, task FROM groups WHERE id = ?", n)
+	if err != nil || row == nil {
+		return group{}, err
+	}
+	return group{number(row[0]), number(row[1]), text(row[2])}, nil
+}
+
+// precedence of the runs of a group.
+func (g *groups) precedence(c *file.Conn, n int64) (embedded.Millis, error) {
+	of, err := g.of(c, n)
+	_, priority := record.CutLine(of.task)
+	return embedded.Precedence(priority), err
 }
 
 // group returns the number of the run's group. It is created if missing.
 func (t *tx) group(e *entry) (int64, error) {
-	of := group{e.env, e.queue, e.Run.TaskID}
+	of := group{e.env, e.queue, record.Line(string(e.Run.TaskID), e.Run.Priority)}
 	if number, ok := t.s.groups.number(of); ok {
 		return number, nil
 	}
-	values := []any{of.env, of.queue, string(of.task)}
+	values := []any{of.env, of.queue, of.task}
 	number, err := t.Number("SELECT id FROM groups WHERE env = ? AND queue = ? AND task = ?", values...)
 	if err == nil && number == 0 {
 		number, err = t.Insert("INSERT INTO groups(env, queue, task) VALUES(?, ?, ?)", values...)
@@ -84,6 +97,8 @@ type choice struct {
 	queue int64            // 0: all
 	task  runlane.TaskID   // "": all
 	wants func(runlane.QueueName) bool
+	// ranked lists have the precedence of their group.
+	ranked bool
 }
 
 // choose finds the nonempty lists of an index by skipping from list to list. Group 0 may contain any run.
@@ -120,30 +135,36 @@ func (s *Storage) wants(c *file.Conn, group int64, by *choice) (bool, error) {
 	if group == 0 || by.wants == nil {
 		return true, nil
 	}
-	queue, err := s.groups.queue(c, group)
+	of, err := s.groups.of(c, group)
 	if err != nil {
 		return false, err
 	}
-	name, err := s.names.named(c, queue)
+	name, err := s.names.named(c, of.queue)
 	return err == nil && by.wants(runlane.QueueName(name)), err
 }
 
 // chooseGroups finds the lists of the groups of a queue, a task, or both.
 func (s *Storage) chooseGroups(c *file.Conn, env int64, column string, by *choice) ([]listed, error) {
-	text, arguments := "SELECT id FROM groups WHERE env = ? AND queue = ?", []any{env, by.queue}
-	switch {
-	case by.queue == 0:
-		text, arguments[1] = "SELECT id FROM groups WHERE env = ? AND task = ?", string(by.task)
-	case by.task != "":
-		text, arguments = text+" AND task = ?", append(arguments, string(by.task))
+	text, arguments := "SELECT id FROM groups WHERE env = ?", []any{env}
+	if by.queue != 0 {
+		text, arguments = text+" AND queue = ?", append(arguments, by.queue)
 	}
 	all := []int64{0}
-	err := c.Each(text, func(row []driverValue) (bool, error) {
-		all = append(all, number(row[0]))
-		return true, nil
-	}, arguments...)
-	if err != nil {
-		return nil, err
+	add := func(condition string, more ...any) error {
+		return c.Each(text+condition, func(row []driverValue) (bool, error) {
+			all = append(all, number(row[0]))
+			return true, nil
+		}, append(arguments[:len(arguments):len(arguments)], more...)...)
+	}
+	if by.task == "" {
+		if err := add(""); err != nil {
+			return nil, err
+		}
+	} else {
+		from, until := record.LinesBetween(string(by.task))
+		if err := cmp.Or(add(" AND task = ?", string(by.task)), add(" AND task > ? AND task < ?", from, until)); err != nil {
+			return nil, err
+		}
 	}
 	var found []listed
 	next := "SELECT min(" + column + ") FROM runs WHERE env = ? AND " + column + " > ?"

@@ -80,7 +80,7 @@ func judgeCommand(e *entry, p *prepared) error {
 	return embedded.JudgeCommand(p.Transition, p.malformed, &runlane.RunCreated{
 		TaskID: e.Run.TaskID, Queue: e.Run.Queue, ConcurrencyKey: e.Run.ConcurrencyKey,
 		IdempotencyKey: e.Run.IdempotencyKey, Retention: e.Run.Retention, SingletonKey: e.Run.SingletonKey,
-		Source: e.Run.Source,
+		Priority: e.Run.Priority, Source: e.Run.Source,
 	}, payload)
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
-	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
 // announce wakes the queue's receptions, in this and other processes, when a wakeup becomes visible.
@@ -164,28 +163,20 @@ func (t *Transport) takeRows(tx *tx, r *reception, most int) (taken []message, e
 	now := t.storage.now()
 	var damaged []message
 	for queue, name := range queues {
-		// The sums keep SQLite from planning the query again for each value.
-		const due = `SELECT n, taken, visible, refused, grp IS NOT NULL, wakeup FROM messages
-			WHERE queue = ? AND visible <= ? + 0 ORDER BY visible, n LIMIT ? + 0`
-		err := tx.Each(due, func(row []driverValue) (bool, error) {
-			m := message{
-				n:       number(row[0]),
-				take:    number(row[1]), // the last one
-				visible: number(row[2]),
-				refused: number(row[3]),
-				grouped: number(row[4]) != 0,
-			}
-			var err error
-			if m.wakeup, err = record.DecodeWakeup(name, blob(row[5])); err != nil {
-				damaged = append(damaged, m) // a scan finds its run
-				return true, nil             //nolint:nilerr // and nothing is lost
-			}
-			taken = append(taken, m)
-			return true, nil
-		}, queue, now.UnixMilli(), int64(most))
+		orders, err := t.isOrdered(tx, name)
 		if err != nil {
 			return nil, err
 		}
+		take := &taking{tx: tx, queue: queue, name: name, now: now.UnixMilli(), orders: orders}
+		if err := take.first(most); err != nil {
+			return nil, err
+		}
+		if !orders && take.keyed && len(take.found) == most {
+			if err := take.inTurn(r.turns, most); err != nil {
+				return nil, err
+			}
+		}
+		taken, damaged = append(taken, take.found...), append(damaged, take.damaged...)
 	}
 	slices.SortFunc(taken, func(a, b message) int {
 		return cmp.Or(cmp.Compare(a.visible, b.visible), cmp.Compare(a.n,

@@ -24,6 +24,8 @@ type reception struct {
 	// backlog makes the next idle worker look. Most wakeups are handed over without a look.
 	backlog atomic.Bool
 
+	turns map[int64]string // the key that had the last turn, by queue; only the pump uses it
+
 	failing atomic.Bool // the last look failed and was logged
 
 	mu     sync.Mutex
@@ -41,6 +43,7 @@ type message struct {
 	visible int64
 	refused int64
 	grouped bool // others of its group may be parked behind it
+	key     string
 	wakeup  lane.Wakeup
 }
 
@@ -68,6 +71,7 @@ func (t *Transport) Receive(
 		handed: make(chan message, concurrency),
 		look:   make(chan struct{}, 1),
 		flying: map[int64]int64{},
+		turns:  map[int64]string{},
 	}
 	t.join(r)
 	r.nudge()

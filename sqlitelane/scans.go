@@ -16,7 +16,7 @@ type refine func(c *file.Conn, e *entry, ref *lane.RunRef) (embedded.Verdict, er
 // ListRunnableRuns implements [lane.Storage].
 func (s *Storage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	left := room{q: q}
-	return s.scan(ctx, "ListRunnableRuns", q, func(c *file.Conn, e *entry, _ *lane.RunRef) (embedded.Verdict, error) {
+	return s.scan(ctx, runnable, q, func(c *file.Conn, e *entry, _ *lane.RunRef) (embedded.Verdict, error) {
 		allowed, err := left.allows(c, e)
 		if err != nil || !allowed {
 			return embedded.Skip, err
@@ -49,7 +49,9 @@ func (s *Storage) ListRunsNeedingCancellationFinalization(
 		[]record.Kind{record.Cancelling})
 }
 
-// scan pages runs due at q.At in due order, from lists of some kinds and from other lists.
+const runnable = "ListRunnableRuns"
+
+// scan pages runs due at q.At in due order, runnable ones in the order of their ranks, from lists of some kinds and from other lists.
 func (s *Storage) scan(
 	ctx context.Context, method string, q *lane.DueQuery, judge refine, kinds []record.Kind, others ...list,
 ) (page *runlane.Page[lane.RunRef], err error) {
@@ -67,7 +69,7 @@ func (s *Storage) scan(
 		if err != nil {
 			return err
 		}
-		lists, err := s.runsOf(c, env, choice{wants: q.Wants}, kinds...)
+		lists, err := s.runsOf(c, env, choice{wants: q.Wants, ranked: method == runnable}, kinds...)
 		if err != nil {
 			return err
 		}
@@ -90,6 +92,7 @@ func (i item) ref() lane.RunRef {
 		RunKey:         lane.RunKey{Environment: i.Run.Environment, RunID: i.Run.ID},
 		Queue:          i.Run.Queue,
 		ConcurrencyKey: i.Run.ConcurrencyKey,
+		Priority:       i.Run.Priority,
 		Status:         i.Run.Status,
 		AvailableAt:    i.at.Time(),
 		Sequence:       i.Run.EventSequence,

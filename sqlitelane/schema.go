@@ -20,7 +20,7 @@ var tables = []string{
 	`CREATE TABLE names(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT`,
 
 	// One row per run. The record has everything that is not needed to find the run (package record); record.Places
-	// has the indexed values. queue and ckey are indexed for runs that want a slot of a queue that was ever limited.
+	// has the indexed values. queue and ckey (a record.Line) are indexed for runs that want a slot of a queue that was ever limited.
 	`CREATE TABLE runs(
 		n INTEGER PRIMARY KEY,
 		env INTEGER NOT NULL,
@@ -98,7 +98,7 @@ var records = file.Addition{
 	},
 }
 
-// ordered adds groups. grp is the group of a wakeup in an ordered queue. The first of a group is visible like any
+// ordered adds groups. grp is the concurrency key of a wakeup, its group in an ordered queue. There the first of a group is visible like any
 // other; those behind it are parked until it is acknowledged.
 var ordered = file.Addition{
 	Name: "messages_group",
@@ -157,8 +157,8 @@ var flowsOver = file.Addition{
 	},
 }
 
-// lists are the indexes of lists of runs. The runs of a queue and task form a group, so one index serves lists by
-// queue, by task and by both. Rows from older programs are in group 0 until they change.
+// lists are the indexes of lists of runs. The runs of a queue and task (a record.Line) form a group, so one index
+// serves lists by queue, by task and by both. Rows from older programs are in group 0 until they change.
 var lists = file.Addition{
 	Name: "runs_list",
 	Statements: []string{

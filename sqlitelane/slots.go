@@ -51,7 +51,7 @@ func (t *tx) limit(env, queue int64) error {
 	type want struct {
 		n     int64
 		since embedded.Millis
-		key   string
+		line  string
 	}
 	var wants []want
 	for _, kind := range []record.Kind{record.Queued, record.Waiting, record.Leased} {
@@ -63,7 +63,7 @@ func (t *tx) limit(env, queue int64) error {
 					return false, err
 				}
 				if since, ok := r.WantsSlot(); ok {
-					wants = append(wants, want{number(row[0]), since, r.Run.ConcurrencyKey})
+					wants = append(wants, want{number(row[0]), since, record.Line(r.Run.ConcurrencyKey, r.Run.Priority)})
 				}
 				return true, nil
 			}, env, int64(kind), queue)
@@ -72,7 +72,7 @@ func (t *tx) limit(env, queue int64) error {
 		}
 	}
 	for _, w := range wants {
-		if err := t.Exec("UPDATE runs SET wants_at = ?, ckey = ? WHERE n = ?", int64(w.since), w.key, w.n); err != nil {
+		if err := t.Exec("UPDATE runs SET wants_at = ?, ckey = ? WHERE n = ?", int64(w.since), w.line, w.n); err != nil {
 			return err
 		}
 	}

@@ -138,7 +138,7 @@ func (t *Transport) PublishWakeups(ctx context.Context, c *lane.PublishCommand) 
 	return t.send(ctx, sent)
 }
 
-// sending is a wakeup to write. group is "" for none, and ignored in queues without order.
+// sending is a wakeup to write. group is "" for none. Groups of queues without order take turns.
 type sending struct {
 	lane.DelayedWakeup
 
@@ -225,17 +225,16 @@ func (t *Transport) put(tx *tx, w *sending, body []byte) error {
 	if err != nil {
 		return err
 	}
-	now, group := t.storage.now(), w.group
+	now, group, orders := t.storage.now(), w.group, false
 	if group != "" {
-		orders, err := t.isOrdered(tx, w.Queue)
-		if err != nil {
+		if orders, err = t.isOrdered(tx, w.Queue); err != nil {
 			return err
 		}
-		if !orders {
-			group = ""
-		}
 	}
-	if group != "" {
+	if !orders && group == string(w.RunID) { // of a run without a concurrency key
+		group = ""
+	}
+	if orders {
 		if waits, err := t.park(tx, queue, group, now, body); err != nil || waits {
 			return err
 		}
@@ -250,7 +249,7 @@ func (t *Transport) put(tx *tx, w *sending, body []byte) error {
 	}
 	n, err := insert(tx, queue, visible.UnixMilli(), now, taken, group, body)
 	if to != nil {
-		next := message{n: n, take: taken, grouped: group != "", wakeup: w.Wakeup}
+		next := message{n: n, take: taken, grouped: orders, wakeup: w.Wakeup}
 		tx.After(func(committed bool) { t.handOver(to, next, committed && err == nil) })
 	} else {
 		t.announce(tx.Tx, w.Queue, visible)

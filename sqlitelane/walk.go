@@ -21,6 +21,8 @@ const (
 type list struct {
 	column, where, from string
 	values              []any
+	// precedence of all of its runs: a walk goes in the order of ranks, which are the times less the precedences.
+	precedence embedded.Millis
 }
 
 func deliveriesOf(kind embedded.DeliveryKind) list {
@@ -37,7 +39,11 @@ func (s *Storage) listsOf(c *file.Conn, env int64, column string, by *choice) ([
 	found, err := s.choose(c, env, column, by)
 	lists := make([]list, 0, len(found))
 	for _, l := range found {
-		lists = append(lists, inGroup(column, l))
+		in := inGroup(column, l)
+		if by.ranked && err == nil {
+			in.precedence, err = s.groups.precedence(c, l.group)
+		}
+		lists = append(lists, in)
 	}
 	return lists, err
 }
@@ -69,11 +75,15 @@ func runsWith(column, value string, kinds ...record.Kind) []list {
 // undelivered lists queued runs that may never get a wakeup.
 var undelivered = list{column: "undelivered_at", where: "undelivered_at IS NOT NULL"}
 
-// item is a run at its place in a list.
+// item is a run at its place in a list. rank orders it in a walk: at, less the precedence of the list.
 type item struct {
 	*entry
 
-	at embedded.Millis
+	at, rank embedded.Millis
+}
+
+func (i item) compare(other item) int {
+	return cmp.Or(cmp.Compare(i.rank, other.rank), cmp.Compare(i.Run.ID, other.Run.ID))
 }
 
 // walk merges several lists of one environment in order.
@@ -95,6 +105,8 @@ type source struct {
 	at    embedded.Millis
 	id    string
 	ended bool
+
+	precedence embedded.Millis
 }
 
 // beforeAll is before every row.
@@ -122,8 +134,10 @@ func newWalk(
 				l.column, l.where, compare, order, cmp.Or(l.from, "runs")),
 			rows:  max(rowsAtFirst, rowsAtOnce/int64(len(lists))),
 			bound: l.values,
-			at:    from.At,
+			at:    from.At + l.precedence,
 			id:    from.ID,
+
+			precedence: l.precedence,
 		})
 	}
 	return w
@@ -148,7 +162,8 @@ func (w *walk) fill(s *source) error {
 			return false, err
 		}
 		e := &entry{Record: r, n: number(row[0]), env: w.env, queue: number(row[1])}
-		i := item{e, embedded.Millis(number(row[3]))}
+		at := embedded.Millis(number(row[3]))
+		i := item{e, at, at - s.precedence}
 		s.ahead = append(s.ahead, i)
 		s.at, s.id = i.at, id
 		return true, nil
@@ -183,11 +198,11 @@ func (w *walk) next() (next item, ok bool, err error) {
 }
 
 func (w *walk) before(a, b item) bool {
-	order := cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.Run.ID, b.Run.ID))
+	order := a.compare(b)
 	return order < 0 && !w.descending || order > 0 && w.descending
 }
 
 // Place returns the item's position for cursors.
 func (i item) Place(part byte) embedded.Position {
-	return embedded.Position{Part: part, At: i.at, ID: string(i.Run.ID)}
+	return embedded.Position{Part: part, At: i.rank, ID: string(i.Run.ID)}
 }

@@ -308,6 +308,8 @@ func contradiction(p *runlane.Run, c *runlane.RunCreated) string {
 		return "idempotency key or its retention"
 	case p.SingletonKey != c.SingletonKey:
 		return "singleton key"
+	case p.Priority != c.Priority:
+		return "priority"
 	case !sameSource(&p.Source, &c.Source):
 		return "source"
 	default:

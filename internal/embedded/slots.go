@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"slices"
+	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -75,6 +76,9 @@ func (r *Room[K]) Allows(policy runlane.Queue, of K, taken func() (int, error)) 
 	r.left[of] = left - 1
 	return left > 0, nil
 }
+
+// Precedence is [lane.Precedence].
+func Precedence(priority int) Millis { return Millis(lane.Precedence(priority) / time.Millisecond) }
 
 // OffersAtOnce is the number of runs that Offer spreads over callers freeing slots at the same time.
 const OffersAtOnce = 64

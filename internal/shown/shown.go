@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -145,4 +146,12 @@ type Fire struct {
 type KeyReset struct {
 	Task runlane.TaskID `json:"taskId"`
 	Key  string         `json:"idempotencyKey"`
+}
+
+// Priority returns a run's priority as text, "" for none.
+func Priority(priority int) string {
+	if priority == 0 {
+		return ""
+	}
+	return strconv.Itoa(priority)
 }

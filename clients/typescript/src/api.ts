@@ -168,6 +168,8 @@ export interface ClaimTriggerBody {
   meta?: Record<string, string>;
   /** any JSON, kept byte by byte; null unless given */
   payload?: unknown;
+  /** -8 to 8 among those that wait; the highest goes first */
+  priority?: number;
   /** a queue in place of the task's */
   queue?: string;
   /** a held singleton key returns its holder */
@@ -308,6 +310,8 @@ export interface NodeBody {
   name: string;
   /** any JSON, kept byte by byte; null unless given */
   payload?: unknown;
+  /** -8 to 8 among those that wait; the highest goes first */
+  priority?: number;
   /** a queue in place of the task's */
   queue?: string;
   /** the task of the run */
@@ -497,6 +501,7 @@ export interface Tree {
   failure?: Failure;
   failureCode?: string;
   finishedAt?: string;
+  priority?: number;
   queue: string;
   runAt?: string;
   runId: string;
@@ -523,6 +528,8 @@ export interface TriggerBody {
   meta?: Record<string, string>;
   /** any JSON, kept byte by byte; null unless given */
   payload?: unknown;
+  /** -8 to 8 among those that wait; the highest goes first */
+  priority?: number;
   /** a queue in place of the task's */
   queue?: string;
   /** a held singleton key returns its holder */
@@ -985,6 +992,7 @@ export interface Run {
   meta?: Record<string, string>;
   output?: unknown;
   payload?: unknown;
+  priority?: number;
   queue: string;
   runAt?: string;
   runId: string;
@@ -1009,6 +1017,7 @@ export interface RunSummary {
   failureCode?: string;
   finishedAt?: string;
   kind: "run.summary";
+  priority?: number;
   queue: string;
   runAt?: string;
   runId: string;
@@ -1030,6 +1039,7 @@ export interface RunTree {
   failureCode?: string;
   finishedAt?: string;
   kind: "run.tree";
+  priority?: number;
   queue: string;
   runAt?: string;
   runId: string;

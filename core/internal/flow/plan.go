@@ -169,7 +169,7 @@ func (s *flowStart) planNode(f *runlane.Flow, n *runlane.FlowNode, options *runl
 		}
 		maps.Copy(meta, n.Meta)
 	}
-	given := runlane.TriggerOptions{Queue: n.Queue, Actor: options.Actor, Meta: meta}
+	given := runlane.TriggerOptions{Queue: n.Queue, Priority: n.Priority, Actor: options.Actor, Meta: meta}
 	if err := s.all.Host.Check(call, &given); err != nil {
 		return err
 	}

@@ -65,6 +65,8 @@ func (p *projection) created(b *runlane.RunCreated) error {
 		return p.missing("task id")
 	case b.Queue == "":
 		return p.missing("queue")
+	case b.Priority < -runlane.MaxPriority || b.Priority > runlane.MaxPriority:
+		return p.violation("priority is %d", b.Priority)
 	}
 	source := b.Source
 	source.FireTime = runlane.UTCMillis(source.FireTime)
@@ -80,6 +82,7 @@ func (p *projection) created(b *runlane.RunCreated) error {
 		IdempotencyKey: b.IdempotencyKey,
 		Retention:      b.Retention,
 		SingletonKey:   b.SingletonKey,
+		Priority:       b.Priority,
 		Source:         source,
 		TraceCarrier:   p.event.TraceCarrier,
 		Meta:           p.event.Meta,

@@ -103,6 +103,7 @@ func TestProject_MissingParts_AreViolations(t *testing.T) {
 		want  string
 	}{
 		{noRun, created(func(b *runlane.RunCreated) { b.TaskID = "" }), "run.created, event 1: has no task id"},
+		{noRun, created(func(b *runlane.RunCreated) { b.Priority = -9 }), "run.created, event 1: priority is -9"},
 		{noRun, created(func(b *runlane.RunCreated) { b.Queue = "" }), "run.created, event 1: has no queue"},
 		{"queued", nil, "event, event 2: has no body"},
 		{"queued", wake(func(d *runlane.Delivery) { d.AvailableAt = almostZero }), "run.delivery_requested, event 2: has no delivery time"},

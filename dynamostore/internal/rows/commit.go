@@ -134,6 +134,7 @@ func Projected(t *lane.Transition, before *Run) *Run {
 		IdempotencyKey:    run.IdempotencyKey,
 		Retention:         storedRetention(run.Retention),
 		SingletonKey:      run.SingletonKey,
+		Priority:          run.Priority,
 		Trace:             run.TraceCarrier,
 		Meta:              run.Meta,
 	}

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
@@ -49,7 +50,7 @@ const (
 )
 
 // Marker is a run's place in the index due: the inspection it needs, and the exact time when there is work. Readers add
-// their own patience.
+// their own patience. The key of a slotless run has its rank instead: that time, less the precedence of its priority.
 type Marker struct {
 	Kind MarkerKind
 	At   Millis
@@ -161,11 +162,13 @@ func (r *Run) DueKey(m Marker, shards Shards) DueKey {
 		p := r.Partition()
 		return DueKey{
 			DuePartition(key.Environment, Slotless, ShardOf(string(p.Queue)+":"+p.Hash, shards.Write)),
-			fmt.Sprintf("%s:%s:%013d", p.Queue, p.Hash, m.At),
+			fmt.Sprintf("%s:%s:%013d", p.Queue, p.Hash, max(m.At-r.precedence(), 0)),
 		}
 	}
 	return m.Key(key.Environment, ShardOf(string(key.RunID), shards.Write), runlane.QueueName(r.Queue))
 }
+
+func (r *Run) precedence() Millis { return Millis(lane.Precedence(r.Priority) / time.Millisecond) }
 
 func (c *Change) setMarker(run *Run) {
 	at, keep := c.markerAfter(run)
@@ -189,7 +192,10 @@ func (c *Change) markerAfter(run *Run) (after Marker, keep bool) {
 		}
 		return Marker{Waiting, run.RunAt}, false
 	case status == runlane.StatusQueued:
-		if c.Queue.Bounded() && !c.Reserves() {
+		switch {
+		case c.Queue.Bounded() && !c.Reserves() && run.Priority > 0 && due > run.UpdatedAt:
+			return Marker{Leased, due}, false // its rank would be ahead of those that are due
+		case c.Queue.Bounded() && !c.Reserves():
 			return Marker{Slotless, due}, false
 		}
 		_, requested := c.Events[len(c.Events)-1].Body.(*runlane.RunDeliveryRequested)

@@ -49,6 +49,7 @@ type Run struct {
 	IdempotencyKey    string            `dynamodbav:"ik,omitempty"`
 	Retention         int64             `dynamodbav:"ir,omitempty"` // milliseconds; -1 while active
 	SingletonKey      string            `dynamodbav:"gk,omitempty"`
+	Priority          int               `dynamodbav:"pr,omitempty"`
 	SourceType        string            `dynamodbav:"so,omitempty"`
 	SourceRun         string            `dynamodbav:"sr,omitempty"`
 	SourceSchedule    string            `dynamodbav:"ss,omitempty"`
@@ -148,6 +149,7 @@ func (r *Run) Projection() *runlane.Run {
 		IdempotencyKey:    r.IdempotencyKey,
 		Retention:         retention(r.Retention),
 		SingletonKey:      r.SingletonKey,
+		Priority:          r.Priority,
 		Source:            r.source(),
 		TraceCarrier:      r.Trace,
 		Meta:              r.Meta,

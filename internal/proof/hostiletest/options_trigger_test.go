@@ -72,6 +72,10 @@ func triggerRules() map[string]rule {
 		"runlane.TriggerOptions.Meta": refuses(
 			triggering("too much", runlane.TriggerOptions{Meta: bulk}), triggering("no text", runlane.TriggerOptions{Meta: map[string]string{"k": notUTF8}}),
 		),
+		"runlane.TriggerOptions.Priority": refuses(
+			triggering("below all", runlane.TriggerOptions{Priority: -runlane.MaxPriority - 1}),
+			triggering("above all", runlane.TriggerOptions{Priority: runlane.MaxPriority + 1}),
+		),
 		"runlane.TriggerOptions.Writes": legal("each storage refuses what it cannot commit: TestWrites_WhatCannotBe_IsSaidBeforehand of dynamostore"),
 		"runlane.TriggerOptions.TraceCarrier": refuses(
 			triggering("too much", runlane.TriggerOptions{TraceCarrier: bulk}),

@@ -87,14 +87,15 @@ func callResumes(t *testing.T, h Harness) {
 	got := &heardOf{}
 	task, handler := summing("scenario.call", nil, got, 4)
 	s := newScene(t, h, handler, doubling())
-	run := s.execute(s.trigger(task.With(jobPayload{}), nil))
+	run := s.execute(s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{Priority: 5}))
 	s.wantStatus(run, runlane.StatusReleased)
 	if !run.Waiting.Has(runlane.WaitingChildren) || run.Waiting.Need != 1 {
 		t.Errorf("it waits for %+v", run.Waiting)
 	}
 	child := s.children(run.ID, 1)[0]
-	if child.Source.Type != runlane.SourceCall || child.Source.Call != "numbers" || child.IdempotencyKey != "" {
-		t.Errorf("its source is %+v", child.Source)
+	if child.Source.Type != runlane.SourceCall || child.Source.Call != "numbers" || child.IdempotencyKey != "" ||
+		child.Priority != run.Priority {
+		t.Errorf("its source is %+v, its priority %d", child.Source, child.Priority)
 	}
 	s.wantStatus(s.execute(child), runlane.StatusSucceeded)
 	s.wantStatus(s.get(run.ID), runlane.StatusQueued)

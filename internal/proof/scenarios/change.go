@@ -127,6 +127,7 @@ func operateReruns(t *testing.T, h Harness) {
 		ConcurrencyKey: "customer",
 		IdempotencyKey: "once",
 		SingletonKey:   "one",
+		Priority:       5,
 		Meta:           operateMeta(),
 		TraceCarrier:   map[string]string{"traceparent": "old"},
 	}))
@@ -141,7 +142,7 @@ func operateReruns(t *testing.T, h Harness) {
 	case stored.Source != runlane.Source{Type: runlane.SourceRerun, RunID: source.ID, CreatedAt: source.CreatedAt}:
 		t.Errorf("source is %+v", stored.Source)
 	case stored.Queue != "side" || stored.ConcurrencyKey != "customer" || stored.SingletonKey != "one" ||
-		stored.TaskID != source.TaskID:
+		stored.Priority != 5 || stored.TaskID != source.TaskID:
 		t.Errorf("the rerun is %+v", stored)
 	case stored.IdempotencyKey != "" || stored.TraceCarrier != nil || stored.Counters != runlane.Counters{}:
 		t.Errorf("the rerun took over too much: %+v", stored)

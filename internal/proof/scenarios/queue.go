@@ -19,6 +19,7 @@ func queueScenarios() []scenario {
 		{"a run without a slot waits, and gets the next one that is freed at once", needsSlots, queueHandsOver, false},
 		{"every outcome frees the slot: a retry and a release too", needsSlots, queueFreesAlways, false},
 		{"a freed slot goes to the run that has waited longest", needsSlots, queueOldestFirst, false},
+		{"a freed slot goes to the run with the highest priority", needsSlots, queueHighestFirst, false},
 		{"a key with many waiting runs does not delay another key's first", needsSlots, queueFairKeys, false},
 		{"no more runs than the limit execute at once", needsSlots, queueHoldsLimit, false},
 		{"a run whose worker died is recovered with its own slot within one tick", needsSlots, queueRecovers, false},
@@ -136,6 +137,24 @@ func queueOldestFirst(t *testing.T, h Harness) {
 	}
 	s.settle()
 	for i, run := range runs {
+		s.wantSent(fmt.Sprint("slot ", i), run)
+		s.execute(run)
+	}
+}
+
+func queueHighestFirst(t *testing.T, h Harness) {
+	task, handler := limited(1, nil, succeed)
+	s := newScene(t, h, handler)
+	order := []*runlane.Run{s.trigger(task.With(jobPayload{}), nil), nil, nil, nil}
+	for i, priority := range map[int]int{1: 8, 2: 0, 3: -8} {
+		order[i] = s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{Priority: priority})
+	}
+	next := s.explains("the last", s.rt, order[3].ID, core.WaitSlot).Next
+	if !strings.Contains(next, "Its priority of -8 takes off 1h20m of its waiting.") {
+		t.Error(next)
+	}
+	s.settle()
+	for i, run := range order {
 		s.wantSent(fmt.Sprint("slot ", i), run)
 		s.execute(run)
 	}

@@ -82,6 +82,8 @@ func triggerValidates(t *testing.T, h Harness) {
 			runlane.ErrValidationFailed,
 		},
 		{"a long concurrency key", ok, runlane.TriggerOptions{ConcurrencyKey: big}, runlane.ErrValidationFailed},
+		{"a priority below all", ok, runlane.TriggerOptions{Priority: -9}, runlane.ErrValidationFailed},
+		{"a priority above all", ok, runlane.TriggerOptions{Priority: 9}, runlane.ErrValidationFailed},
 		{"a negative TTL", ok, runlane.TriggerOptions{IdempotencyTTL: -5}, runlane.ErrValidationFailed},
 		{"a negative delay", ok, runlane.TriggerOptions{Delay: -1}, runlane.ErrValidationFailed},
 		{"delay and time", ok, runlane.TriggerOptions{Delay: 1, RunAt: s.clock.Now()}, runlane.ErrValidationFailed},

@@ -181,7 +181,7 @@ func (s *stored) content(run *runlane.Run) (runlane.EventBody, error) {
 		return &runlane.RunCreated{
 			TaskID: run.TaskID, Queue: run.Queue, Payload: slices.Clone(run.Payload), RunAt: s.runAt.Time(),
 			ConcurrencyKey: run.ConcurrencyKey, IdempotencyKey: run.IdempotencyKey, Retention: run.Retention,
-			SingletonKey: run.SingletonKey, Source: run.Source,
+			SingletonKey: run.SingletonKey, Priority: run.Priority, Source: run.Source,
 		}, nil
 	case runlane.EventDeliveryRequested:
 		return &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{

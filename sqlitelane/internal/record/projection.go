@@ -58,6 +58,8 @@ func projection(p *runlane.Run, f field, base embedded.Millis, in *reader) bool 
 		p.Source.Depth = int(f.n)
 	case fieldSourceOrigin:
 		p.Source.OriginID = runlane.RunID(f.bytes)
+	case fieldPriority:
+		p.Priority = int(f.n)
 	case fieldTraceCarrier:
 		p.TraceCarrier = in.textsIn(f.bytes)
 	case fieldMeta:

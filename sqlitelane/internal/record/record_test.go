@@ -161,7 +161,8 @@ func TestEvents_EveryTypeComesBackWhole(t *testing.T) {
 		case *runlane.RunCreated:
 			*body = runlane.RunCreated{
 				TaskID: run.TaskID, Queue: run.Queue, Payload: run.Payload, RunAt: body.RunAt, ConcurrencyKey: run.ConcurrencyKey,
-				IdempotencyKey: run.IdempotencyKey, Retention: run.Retention, SingletonKey: run.SingletonKey, Source: run.Source,
+				IdempotencyKey: run.IdempotencyKey, Retention: run.Retention, SingletonKey: run.SingletonKey,
+				Priority: run.Priority, Source: run.Source,
 			}
 		case *runlane.RunSucceeded:
 			body.Output = run.Output

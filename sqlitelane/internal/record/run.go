@@ -88,6 +88,7 @@ const (
 	fieldSourceRound
 	fieldSourceDepth
 	fieldSourceOrigin
+	fieldPriority
 )
 
 // statuses are stored as index plus 1. Only append. A status not listed is stored as text and found by no index; a
@@ -182,6 +183,7 @@ func (r *Record) Encode(to []byte) []byte {
 	w.number(fieldSourceRound, int64(p.Source.Round))
 	w.number(fieldSourceDepth, int64(p.Source.Depth))
 	w.text(fieldSourceOrigin, string(p.Source.OriginID))
+	w.number(fieldPriority, int64(p.Priority))
 	return append(w.b, r.unknown...)
 }
 

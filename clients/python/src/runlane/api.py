@@ -201,6 +201,8 @@ class ClaimTriggerBody(_ClaimTriggerBodyNeeded, total=False):
     """kept with the run"""
     payload: Any
     """any JSON, kept byte by byte; null unless given"""
+    priority: int
+    """-8 to 8 among those that wait; the highest goes first"""
     queue: str
     """a queue in place of the task's"""
     returnActive: bool
@@ -367,6 +369,8 @@ class NodeBody(_NodeBodyNeeded, _NodeBodyWords, total=False):
     """kept with the run"""
     payload: Any
     """any JSON, kept byte by byte; null unless given"""
+    priority: int
+    """-8 to 8 among those that wait; the highest goes first"""
     queue: str
     """a queue in place of the task's"""
 
@@ -597,6 +601,7 @@ class Tree(_TreeNeeded, total=False):
     failure: Failure
     failureCode: str
     finishedAt: str
+    priority: int
     runAt: str
     waiting: Waiting
 
@@ -623,6 +628,8 @@ class TriggerBody(_TriggerBodyNeeded, total=False):
     """kept with the run"""
     payload: Any
     """any JSON, kept byte by byte; null unless given"""
+    priority: int
+    """-8 to 8 among those that wait; the highest goes first"""
     queue: str
     """a queue in place of the task's"""
     returnActive: bool
@@ -1188,6 +1195,7 @@ class Run(_RunNeeded, total=False):
     meta: dict[str, str]
     output: Any
     payload: Any
+    priority: int
     runAt: str
     sealed: Sealed
     singletonKey: str
@@ -1214,6 +1222,7 @@ class RunSummary(_RunSummaryNeeded, total=False):
     dispatchExpiresAt: str
     failureCode: str
     finishedAt: str
+    priority: int
     runAt: str
     waiting: Waiting
 
@@ -1238,6 +1247,7 @@ class RunTree(_RunTreeNeeded, total=False):
     failure: Failure
     failureCode: str
     finishedAt: str
+    priority: int
     runAt: str
     waiting: Waiting
 
