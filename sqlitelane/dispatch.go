@@ -127,7 +127,7 @@ func (d *dispatch) due(after *embedded.Position, most int) ([]item, error) {
 		if err != nil {
 			return nil, err
 		}
-		if found, err = d.ofQueue(found, queue, policy.Concurrency, after, most); err != nil {
+		if found, err = d.ofQueue(found, queue, policy, after, most); err != nil {
 			return nil, err
 		}
 	}
@@ -138,13 +138,15 @@ func (d *dispatch) due(after *embedded.Position, most int) ([]item, error) {
 }
 
 // ofQueue goes from partition to partition. Each step is one search, however many runs wait in a partition.
-func (d *dispatch) ofQueue(found []item, queue int64, limit int, after *embedded.Position, most int) ([]item, error) {
+func (d *dispatch) ofQueue(
+	found []item, queue int64, policy runlane.Queue, after *embedded.Position, most int,
+) ([]item, error) {
 	const first = `SELECT min(ckey) FROM runs WHERE env = ? AND queue = ? AND wants_at IS NOT NULL`
 	const following = first + ` AND ckey > ?`
 	row, err := d.c.One(first, d.env, queue)
 	for err == nil && row != nil && row[0] != nil {
 		key := partitionKey{d.env, queue, text(row[0])}
-		if found, err = d.candidates(found, key, limit, after, most); err != nil {
+		if found, err = d.candidates(found, key, policy, after, most); err != nil {
 			return nil, err
 		}
 		row, err = d.c.One(following, d.env, queue, key.key)
@@ -158,16 +160,15 @@ func ofPartition(p partitionKey) list {
 	}
 }
 
-// candidates appends runs that wait in the partition, at most as many as it has free slots.
+// candidates appends runs that wait in the partition, at most as many as it has room for.
 func (d *dispatch) candidates(
-	found []item, p partitionKey, limit int, after *embedded.Position, most int,
+	found []item, p partitionKey, policy runlane.Queue, after *embedded.Position, most int,
 ) ([]item, error) {
-	taken, err := occupied(d.c, p, d.now)
+	left, err := roomOf(d.c, policy, p, d.q.At, false)
 	if err != nil {
 		return nil, err
 	}
-	left := min(limit-taken, most)
-	if left <= 0 {
+	if left = min(left, most); left <= 0 {
 		return found, nil
 	}
 	w := newWalk(d.c, d.env, d.q.Environment, after, d.now, false, ofPartition(p))
@@ -196,7 +197,7 @@ func (d *dispatch) waitingWith(key string, limit int) (refs []lane.RunRef, err e
 		}
 		p := partitionKey{d.env, queue, key}
 		if limit == 1 {
-			waiting, err := d.candidates(nil, p, policy.Concurrency, nil, embedded.OffersAtOnce)
+			waiting, err := d.candidates(nil, p, policy, nil, embedded.OffersAtOnce)
 			if err != nil {
 				return nil, err
 			}
@@ -205,7 +206,7 @@ func (d *dispatch) waitingWith(key string, limit int) (refs []lane.RunRef, err e
 			}
 			continue
 		}
-		waiting, err := d.candidates(nil, p, policy.Concurrency, nil, limit-len(refs))
+		waiting, err := d.candidates(nil, p, policy, nil, limit-len(refs))
 		if err != nil {
 			return nil, err
 		}

@@ -27,9 +27,12 @@ type Task struct {
 	SeenAt          Millis            `dynamodbav:"sa"`
 	Version         int               `dynamodbav:"cv"`
 	KeepLogs        bool              `dynamodbav:"kl"`
+	RateCount       int               `dynamodbav:"rc,omitempty"` // the queue's rate, absent without one
+	RatePeriod      time.Duration     `dynamodbav:"rp,omitempty"`
+	Burst           int               `dynamodbav:"rb,omitempty"`
 }
 
-// taskChange sets every attribute. Unknown ones stay.
+// taskChange sets every attribute but those that are absent by default. Unknown ones stay.
 const taskChange = "SET #qn = :qn, #qc = :qc, #qd = :qd, #it = :it, #kc = :kc, #ki = :ki, #ks = :ks, #ma = :ma, #bo " +
 	"= :bo, #to = :to, #em = :em, #sa = :sa, #cv = :cv, #kl = :kl"
 
@@ -53,6 +56,9 @@ func NewTaskItem(e runlane.Environment, r *lane.TaskRecord) Task {
 		SeenAt:          ToMillis(r.SeenAt),
 		Version:         r.Version,
 		KeepLogs:        r.KeepLogs,
+		RateCount:       r.Queue.Rate.Count,
+		RatePeriod:      r.Queue.Rate.Period,
+		Burst:           r.Queue.Burst,
 	}
 }
 
@@ -67,13 +73,27 @@ func (i *Task) Put() (*item.Update, error) {
 			values[":"+name] = v
 		}
 	}
-	return &item.Update{Key: item.KeyOf(raw), Expression: taskChange, Values: values}, nil
+	set, remove := taskChange, ""
+	for _, name := range []string{"rc", "rp", "rb"} {
+		if _, has := raw[name]; has {
+			set += ", #" + name + " = :" + name
+		} else {
+			remove += ", #" + name
+		}
+	}
+	if remove != "" {
+		set += " REMOVE " + remove[2:]
+	}
+	return &item.Update{Key: item.KeyOf(raw), Expression: set, Values: values}, nil
 }
 
 func (i *Task) Record() lane.TaskRecord {
 	return lane.TaskRecord{
-		ID:             runlane.TaskID(i.SK),
-		Queue:          runlane.Queue{Name: i.Queue, Concurrency: i.Concurrency, DispatchTimeout: i.DispatchTimeout},
+		ID: runlane.TaskID(i.SK),
+		Queue: runlane.Queue{
+			Name: i.Queue, Concurrency: i.Concurrency, DispatchTimeout: i.DispatchTimeout,
+			Rate: runlane.Rate{Count: i.RateCount, Period: i.RatePeriod}, Burst: i.Burst,
+		},
 		IdempotencyTTL: i.IdempotencyTTL,
 		Keys: runlane.TaskKeys{
 			Concurrency: i.ConcurrencyKey,
