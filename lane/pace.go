@@ -96,7 +96,7 @@ func room(left, interval int64) int {
 
 // RateInterval is the time between two starts, in whole microseconds, rounded up.
 func RateInterval(q runlane.Queue) int64 {
-	count := int64(q.Rate.Count)
+	count := int64(max(q.Rate.Count, 1))
 	return max((q.Rate.Period.Microseconds()+count-1)/count, 1)
 }
 

@@ -69,6 +69,9 @@ func rateHandsOn(t *testing.T, h Harness) {
 	}
 	s.wantSent("the first", runs[0])
 	s.wantHistory(runs[3].ID, "created")
+	s.wantUntil("in line", s.explains("in line", s.rt, runs[3].ID, core.WaitRate), runs[0].CreatedAt.Add(3*time.Minute))
+	ticketed := s.explains("with a ticket", s.rt, runs[2].ID, core.WaitRate)
+	s.wantUntil("with a ticket", ticketed, runs[0].CreatedAt.Add(2*time.Minute))
 	s.settle()
 	s.execute(runs[0])
 	s.clock.Advance(time.Minute)
