@@ -55,7 +55,7 @@ func (r Rate) fault() string {
 		return ""
 	case r.Count < 1 || r.Period <= 0 || r.Period > MaxRatePeriod:
 		return fmt.Sprintf("has Rate %d in %s: use at least 1, in up to %s", r.Count, r.Period, MaxRatePeriod)
-	case time.Duration(r.Count)*time.Second > MaxQueueRate*r.Period:
+	case int64(r.Count) > int64(MaxQueueRate*r.Period/time.Second):
 		return fmt.Sprintf("has Rate %s: use at most %d a second", r, MaxQueueRate)
 	default:
 		return ""

@@ -23,9 +23,10 @@ type Pace struct {
 
 // TicketCommand asks for the next start time of a partition from At on, at most Until. Queue is the current policy.
 type TicketCommand struct {
+	// Environment and ConcurrencyKey, with the queue's name, are the partition.
 	Environment    runlane.Environment
 	Queue          runlane.Queue
-	ConcurrencyKey string
+	ConcurrencyKey string // "" for runs without
 	At, Until      time.Time
 }
 
