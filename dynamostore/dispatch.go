@@ -87,7 +87,7 @@ func (d *dispatch) takeOfKey(ctx context.Context, key string) error {
 		}
 		// A partition waits in one shard. The walk finds rows written under other numbers of shards.
 		shard := rows.ShardOf(string(p.Queue)+":"+p.Hash, shards.Write)
-		if queue.Rated() {
+		if queue.Rated() && queue.Concurrency > 0 {
 			left, err := d.paceRoom(ctx, p, queue)
 			if err != nil {
 				return err
