@@ -11,7 +11,11 @@ func ExampleQueue_rate() {
 	queue := runlane.Queue{Name: "tenant-api", Rate: runlane.PerMinute(600), Burst: 50}
 	fmt.Println(queue.Rate, queue.Validate())
 	fmt.Println(runlane.PerSecond(5), runlane.PerHour(1000))
+	var rate runlane.Rate
+	err := rate.UnmarshalText([]byte("10/90s"))
+	fmt.Println(rate, err)
 	// Output:
 	// 600/min <nil>
 	// 5/s 1000/h
+	// 10/1m30s <nil>
 }

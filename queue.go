@@ -2,6 +2,8 @@ package runlane
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -46,6 +48,36 @@ func (r Rate) String() string {
 	default:
 		return fmt.Sprintf("%d/%s", r.Count, r.Period)
 	}
+}
+
+// MarshalText returns the text of String.
+func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads the text of String: a count and a period, which is s, min, h or a duration such as 90s.
+func (r *Rate) UnmarshalText(text []byte) error {
+	count, period, ok := strings.Cut(string(text), "/")
+	n, err := strconv.Atoi(count)
+	read := Rate{Count: n}
+	switch period {
+	case "s":
+		read.Period = time.Second
+	case "min":
+		read.Period = time.Minute
+	case "h":
+		read.Period = time.Hour
+	default:
+		var bad error
+		if read.Period, bad = time.ParseDuration(period); bad != nil {
+			err = bad
+		}
+	}
+	if !ok || err != nil || read == (Rate{}) || read.fault() != "" {
+		return &Error{
+			Code: ErrValidationFailed, Message: "it is no rate", Hint: "write a count and a period, such as 600/min or 5/s",
+		}
+	}
+	*r = read
+	return nil
 }
 
 // fault is why the rate cannot work, or "".

@@ -165,12 +165,15 @@ func (v *visitor) queueTable() (queues, slots g.Node, err error) {
 			return nil, nil, err
 		}
 		keys = append(keys, v.keyRows(&state.Queue, stats)...)
-		limit := g.Text("no limit")
+		var limit g.Node = g.Text("no limit")
 		switch n := state.Queue.Concurrency; {
 		case n > 0 && len(stats.Keys) > 0:
 			limit = g.Textf("%d for each key", n)
 		case n > 0:
 			limit = slotsOf(stats.Running, stats.Reserved, n, stats.AtLeast)
+		}
+		if state.Queue.Rated() {
+			limit = g.Group{limit, g.Textf(", %s", state.Queue.Rate)}
 		}
 		rows = append(rows, h.Tr(
 			h.Td(link), h.Td(counted(stats.Waiting, stats.AtLeast)), h.Td(v.ago(stats.OldestWaiting)),
@@ -197,7 +200,7 @@ func (v *visitor) keyRows(queue *runlane.Queue, stats *core.QueueStats) g.Group 
 			key = g.Text("none")
 		}
 		slots := g.Text("no limit")
-		if queue.Bounded() {
+		if queue.Concurrency > 0 {
 			slots = slotsOf(k.Running, k.Reserved, queue.Concurrency, atLeast)
 		}
 		rows = append(rows, h.Tr(
