@@ -77,6 +77,7 @@ type Store struct {
 	owners    *recent[string, string]    // commits of dead owners, by partition key
 	offers    *offers
 	paces     *recent[rows.Partition, lane.Pace] // as last seen
+	spans     spans
 
 	shardsMutex sync.Mutex
 	shards      map[string]cachedShards // by environment
