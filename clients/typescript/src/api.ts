@@ -901,6 +901,7 @@ export interface Progress {
 
 export interface Queue {
   bound: boolean;
+  burst?: number;
   carrier?: string;
   concurrency: number;
   dispatchTimeout?: string;
@@ -908,6 +909,7 @@ export interface Queue {
   known: boolean;
   ordered?: boolean;
   queue: string;
+  rate?: string;
   stored?: boolean;
   /** version of the contract */
   v: 1;
@@ -918,6 +920,7 @@ export interface QueueStats {
   atLeast?: boolean;
   backlog: number;
   bound: boolean;
+  burst?: number;
   carrier?: string;
   concurrency: number;
   delayed: number;
@@ -932,6 +935,7 @@ export interface QueueStats {
   oldestWaiting?: string;
   ordered?: boolean;
   queue: string;
+  rate?: string;
   reserved?: number;
   running: number;
   stored?: boolean;
@@ -1070,6 +1074,7 @@ export interface Step {
 
 export interface Task {
   backoff?: string;
+  burst?: number;
   concurrency: number;
   dispatchTimeout?: string;
   errorMessages: boolean;
@@ -1081,6 +1086,7 @@ export interface Task {
   known: boolean;
   maxAttempts: number;
   queue: string;
+  rate?: string;
   schema?: unknown;
   seenAt?: string;
   taskId: string;

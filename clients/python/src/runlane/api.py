@@ -1093,9 +1093,11 @@ class _QueueNeeded(TypedDict):
 
 
 class Queue(_QueueNeeded, total=False):
+    burst: int
     carrier: str
     dispatchTimeout: str
     ordered: bool
+    rate: str
     stored: bool
 
 
@@ -1117,6 +1119,7 @@ class _QueueStatsNeeded(TypedDict):
 
 class QueueStats(_QueueStatsNeeded, total=False):
     atLeast: bool
+    burst: int
     carrier: str
     dispatchTimeout: str
     keys: list[KeyStats]
@@ -1125,6 +1128,7 @@ class QueueStats(_QueueStatsNeeded, total=False):
     nextDue: str
     oldestWaiting: str
     ordered: bool
+    rate: str
     reserved: int
     stored: bool
 
@@ -1291,9 +1295,11 @@ class _TaskNeeded(TypedDict):
 
 class Task(_TaskNeeded, total=False):
     backoff: str
+    burst: int
     dispatchTimeout: str
     gone: bool
     keepLogs: bool
+    rate: str
     schema: Any
     seenAt: str
     timeout: str
