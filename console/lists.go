@@ -165,7 +165,7 @@ func (v *visitor) queueTable() (queues, slots g.Node, err error) {
 			return nil, nil, err
 		}
 		keys = append(keys, v.keyRows(&state.Queue, stats)...)
-		var limit g.Node = g.Text("no limit")
+		limit := g.Text("no limit")
 		switch n := state.Queue.Concurrency; {
 		case n > 0 && len(stats.Keys) > 0:
 			limit = g.Textf("%d for each key", n)

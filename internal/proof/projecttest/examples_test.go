@@ -64,6 +64,7 @@ var excused = map[string]string{
 	"runlane.Exponential.":         "a Backoff: the runtime calls it",
 	"runlane.Queue.Bounded":        "for runtimes and storages",
 	"runlane.Queue.Rated":          "for runtimes and storages",
+	"runlane.Rate.MarshalText":     "for encoders, as String",
 	"runlane.EventTypes":           "for tools that list the vocabulary",
 	"runlane.Statuses":             "for tools that list the vocabulary",
 	"core.Waits":                   "for tools that list the vocabulary",
