@@ -35,6 +35,23 @@ func FuzzParseDuration(f *testing.F) {
 	})
 }
 
+func FuzzRate(f *testing.F) {
+	f.Add("600/min")
+	f.Add("10/1m30s")
+	f.Fuzz(func(t *testing.T, text string) {
+		var rate, again runlane.Rate
+		if rate.UnmarshalText([]byte(text)) != nil {
+			return
+		}
+		if err := again.UnmarshalText([]byte(rate.String())); err != nil || again != rate {
+			t.Errorf("%q reads as %v, and that as %v: %v", text, rate, again, err)
+		}
+		if err := (runlane.Queue{Name: "q", Rate: rate}).Validate(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func FuzzKeyRetention(f *testing.F) {
 	f.Add([]byte(`{"ttl":"30d"}`))
 	f.Add([]byte(`{"whileActive":true}`))

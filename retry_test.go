@@ -96,20 +96,27 @@ func TestQueue_Validate(t *testing.T) {
 	for _, good := range []runlane.Queue{
 		runlane.DefaultQueue, {Name: "q", Concurrency: 1}, {Name: "q", Concurrency: runlane.MaxQueueConcurrency},
 		{Name: "q", Concurrency: 1, DispatchTimeout: time.Second},
+		{Name: "q", Rate: runlane.PerSecond(runlane.MaxQueueRate), Burst: runlane.MaxQueueBurst, DispatchTimeout: time.Second},
+		{Name: "q", Rate: runlane.Rate{Count: 1, Period: runlane.MaxRatePeriod}},
 	} {
 		if err := good.Validate(); err != nil {
 			t.Errorf("%+v: %v", good, err)
 		}
-		if good.Bounded() != (good.Concurrency > 0) {
+		if good.Bounded() != (good.Concurrency > 0 || good.Rated()) {
 			t.Errorf("%+v: bounded %t", good, good.Bounded())
 		}
 	}
 	for want, bad := range map[string]runlane.Queue{
-		`queue "q" has Concurrency -1: use 0 (unbounded) to 1000`:                               {Name: "q", Concurrency: -1},
-		`queue "q" has Concurrency 1001: use 0 (unbounded) to 1000`:                             {Name: "q", Concurrency: 1001},
-		`queue "q" has a negative DispatchTimeout`:                                              {Name: "q", Concurrency: 1, DispatchTimeout: -1},
-		`queue "q" has a DispatchTimeout but no Concurrency: only bounded queues reserve slots`: {Name: "q", DispatchTimeout: 1},
-		`queue has a bad name`: {Name: "a:b"},
+		`queue "q" has Concurrency -1: use 0 (unbounded) to 1000`:                                       {Name: "q", Concurrency: -1},
+		`queue "q" has Concurrency 1001: use 0 (unbounded) to 1000`:                                     {Name: "q", Concurrency: 1001},
+		`queue "q" has a negative DispatchTimeout`:                                                      {Name: "q", Concurrency: 1, DispatchTimeout: -1},
+		`queue "q" has a DispatchTimeout but no Concurrency or Rate: only bounded queues reserve slots`: {Name: "q", DispatchTimeout: 1},
+		`queue "q" has Burst -1: use 0 (one) to 1000`:                                                   {Name: "q", Rate: runlane.PerHour(1), Burst: -1},
+		`queue "q" has a Burst but no Rate`:                                                             {Name: "q", Burst: 1},
+		`queue "q" has Rate 0 in 1s: use at least 1, in up to 24h0m0s`:                                  {Name: "q", Rate: runlane.PerSecond(0)},
+		`queue "q" has Rate 1 in 0s: use at least 1, in up to 24h0m0s`:                                  {Name: "q", Rate: runlane.Rate{Count: 1}},
+		`queue "q" has Rate 1001/s: use at most 1000 a second`:                                          {Name: "q", Rate: runlane.PerSecond(1001)},
+		`queue has a bad name`:                                                                          {Name: "a:b"},
 	} {
 		got, ok := errors.AsType[*runlane.Error](bad.Validate())
 		if !ok || got.Code != runlane.ErrConfigurationInvalid || got.Message != want || got.Hint == "" {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"strings"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
@@ -59,11 +60,24 @@ func limitText(state *core.QueueState) string {
 	switch {
 	case !state.Known && !state.Stored:
 		return "?"
-	case state.Queue.Bounded():
-		return fmt.Sprint(state.Queue.Concurrency)
 	default:
+		return policyText(&state.Queue)
+	}
+}
+
+// policyText is the limit of a queue: its concurrency, its rate, or both.
+func policyText(q *runlane.Queue) string {
+	var limits []string
+	if q.Concurrency > 0 {
+		limits = append(limits, fmt.Sprint(q.Concurrency))
+	}
+	if q.Rated() {
+		limits = append(limits, q.Rate.String())
+	}
+	if limits == nil {
 		return "none"
 	}
+	return strings.Join(limits, ", ")
 }
 
 func boundText(state *core.QueueState) string {

@@ -51,10 +51,7 @@ func (s *session) showTasks(tasks []core.TaskState) error {
 			}
 			continue
 		}
-		limit, seen := "none", s.when(task.SeenAt)
-		if task.Queue.Bounded() {
-			limit = fmt.Sprint(task.Queue.Concurrency)
-		}
+		limit, seen := policyText(&task.Queue), s.when(task.SeenAt)
 		if seenTask.Gone {
 			seen += ", gone"
 		}

@@ -31,7 +31,7 @@ func TestTasksList_JSON_ShowsEveryFieldOfARecord(t *testing.T) {
 	w.plain = true
 	record := runlane.TaskRecord{
 		ID:             "shown",
-		Queue:          runlane.Queue{Name: "shipping", Concurrency: 7, DispatchTimeout: 90 * time.Second},
+		Queue:          runlane.Queue{Name: "shipping", Concurrency: 7, DispatchTimeout: 90 * time.Second, Rate: runlane.PerMinute(600), Burst: 50},
 		IdempotencyTTL: 36 * time.Hour,
 		Keys:           runlane.TaskKeys{Concurrency: true, Idempotency: true, Singleton: true},
 		MaxAttempts:    5,
@@ -49,6 +49,9 @@ func TestTasksList_JSON_ShowsEveryFieldOfARecord(t *testing.T) {
 		"Queue.Name":            `"queue":"shipping"`,
 		"Queue.Concurrency":     `"concurrency":7`,
 		"Queue.DispatchTimeout": `"dispatchTimeout":"1m30s"`,
+		"Queue.Rate.Count":      `"rate":"600/min"`,
+		"Queue.Rate.Period":     `"rate":"600/min"`,
+		"Queue.Burst":           `"burst":50`,
 		"IdempotencyTTL":        `"idempotencyTtl":"1d12h"`,
 		"Keys.Concurrency":      keys,
 		"Keys.Idempotency":      keys,

@@ -172,6 +172,9 @@ func (v *visitor) queueTable() (queues, slots g.Node, err error) {
 		case n > 0:
 			limit = slotsOf(stats.Running, stats.Reserved, n, stats.AtLeast)
 		}
+		if state.Queue.Rated() {
+			limit = g.Group{limit, g.Textf(", %s", state.Queue.Rate)}
+		}
 		rows = append(rows, h.Tr(
 			h.Td(link), h.Td(counted(stats.Waiting, stats.AtLeast)), h.Td(v.ago(stats.OldestWaiting)),
 			h.Td(counted(stats.Running, stats.AtLeast)), h.Td(counted(stats.Delayed, stats.AtLeast)),
@@ -197,7 +200,7 @@ func (v *visitor) keyRows(queue *runlane.Queue, stats *core.QueueStats) g.Group 
 			key = g.Text("none")
 		}
 		slots := g.Text("no limit")
-		if queue.Bounded() {
+		if queue.Concurrency > 0 {
 			slots = slotsOf(k.Running, k.Reserved, queue.Concurrency, atLeast)
 		}
 		rows = append(rows, h.Tr(

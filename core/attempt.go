@@ -133,7 +133,10 @@ func (d *delivery) claim(
 	case err != nil && !rt.claimedAfterAll(ctx, err, run.ID, token):
 		return nil, "", err
 	case err == nil && got.Outcome != lane.Acquired:
+		d.pace = got.Pace
 		return nil, got.Outcome, nil
+	case err == nil && policy.Rated():
+		d.pace = got.Pace
 	}
 	return &execution{
 		rt:       rt,

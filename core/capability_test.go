@@ -34,6 +34,7 @@ type missingAbility struct {
 
 func missingAbilities() map[string]missingAbility {
 	bounded := runlane.Queue{Name: "bounded", Concurrency: 1}
+	rated := runlane.Queue{Name: "rated", Rate: runlane.PerSecond(1)}
 	task := runlane.NewTask[payload]("any", nil)
 	single := runlane.NewTask("single", &runlane.TaskOptions[payload]{SingletonKey: func(payload) string { return "key" }})
 	scheduled := func(call runlane.Call) core.Options {
@@ -97,6 +98,11 @@ func missingAbilities() map[string]missingAbility {
 			take:  func(c *lane.StorageCapabilities) { c.EnforcesQueueConcurrency = false },
 			opens: []core.Options{{Queues: []runlane.Queue{bounded}}},
 			calls: calls{"Trigger": triggering(runlane.TriggerOptions{Queue: bounded})},
+		},
+		"EnforcesQueueRate": {
+			take:  func(c *lane.StorageCapabilities) { c.EnforcesQueueRate = false },
+			opens: []core.Options{{Queues: []runlane.Queue{rated}}},
+			calls: calls{"Trigger": triggering(runlane.TriggerOptions{Queue: rated})},
 		},
 		"LeasesRuns":     {take: func(c *lane.StorageCapabilities) { c.LeasesRuns = false }, opens: []core.Options{executing}},
 		"PersistsOutbox": {take: func(c *lane.StorageCapabilities) { c.PersistsOutbox = false }, opens: []core.Options{executing}},

@@ -175,7 +175,7 @@ func (c change) requeue(ctx context.Context, id runlane.RunID) (changed bool, er
 		if result := c.rt.publishCommitted(ctx, commit.Outbox); result.Err != nil {
 			c.rt.logRun(ctx, commit.Run, "wakeup was not published; the outbox keeps it", result.Err)
 		}
-		c.rt.handOver(ctx, commit.Run) // in a bounded queue a slot may be free for it
+		c.rt.wants(ctx, commit.Run) // in a bounded queue a slot may be free for it
 		return true, nil
 	}
 	return false, changedTooOften(id)

@@ -68,6 +68,8 @@ type delivery struct {
 	workerID   string
 	executions *executionSet
 	only       []runlane.QueueName // of workers: the queues to take work from; nil: all known here
+	pace       lane.Pace           // of the run's partition, after a claim in a queue with a rate
+	pauses     int                 // for the rate, in this delivery
 	suspects   chan struct{}       // of workers: has room for one suspect; nil: any number
 	reading    apart.Context       // of read
 
@@ -165,7 +167,9 @@ func (d *delivery) check() error {
 func (d *delivery) ignore(ctx context.Context, run *runlane.Run, j judgement) (*DeliveryResult, error) {
 	again := run.Waiting.Timed() || j.wait <= clockSkew
 	if j.ignored == IgnoredNotDue && d.byWakeup && again && d.rt.canDelay(run.Queue, j.wait) {
-		if err := d.rt.sendDelayed(ctx, d.rt.delayedWakeup(run, j.wait)); err != nil {
+		later := d.rt.delayedWakeup(run, j.wait)
+		later.Early = d.rt.policy(run.Queue).Rated()
+		if err := d.rt.sendDelayed(ctx, later); err != nil {
 			return nil, err
 		}
 	}
@@ -218,8 +222,16 @@ func (d *delivery) take(
 	case lost == lane.LostCapacity:
 		d.wantSlot(ctx, run, j.at)
 		return &DeliveryResult{Run: run, Ignored: IgnoredNoCapacity}, false, nil
+	case lost == lane.LostRate:
+		if d.pauseForRate(ctx, run, j.at) {
+			return nil, true, nil
+		}
+		return &DeliveryResult{Run: run, Ignored: IgnoredNoRate}, false, d.late(ctx, run, j.at)
 	case x == nil:
 		return nil, true, nil
+	}
+	defer d.offerTicket(ctx, run, j.at)()
+	switch {
 	case d.give != nil:
 		result = &DeliveryResult{Run: x.run}
 		d.give(x) // x belongs to the client from here on
@@ -379,6 +391,8 @@ func (d *delivery) judgeRun(run *runlane.Run, now time.Time) judgement {
 		return judgement{ignored: IgnoredClaimLost}
 	case run.Status == runlane.StatusRunning && now.Before(due):
 		return judgement{ignored: IgnoredLeased}
+	case d.byWakeup && now.Before(d.rt.ticketOf(run, now)):
+		return judgement{ignored: IgnoredNotDue, wait: d.rt.ticketOf(run, now).Sub(now)}
 	case !now.Before(due):
 		return judgement{at: now}
 	case atOnce(run) && due.Sub(now) <= clockSkew:

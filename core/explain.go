@@ -50,6 +50,8 @@ const (
 	WaitBlocked Wait = "blocked"
 	// WaitSlot: its bounded queue is full.
 	WaitSlot Wait = "slot"
+	// WaitRate: its queue's rate allows no start yet.
+	WaitRate Wait = "rate"
 	// WaitPublish: its wakeup has not reached the transport yet, or was refused and is tried again.
 	WaitPublish Wait = "publish"
 	// WaitWakeup: the transport has its wakeup, and no worker has received it yet. Another is sent at Until.
@@ -71,7 +73,7 @@ const (
 // Waits returns all waits.
 func Waits() []Wait {
 	return []Wait{
-		WaitNone, WaitTime, WaitSignal, WaitInput, WaitRuns, WaitBlocked, WaitSlot, WaitPublish, WaitWakeup,
+		WaitNone, WaitTime, WaitSignal, WaitInput, WaitRuns, WaitBlocked, WaitSlot, WaitRate, WaitPublish, WaitWakeup,
 		WaitReservation, WaitLease, WaitCancellation, WaitTick, WaitQueue, WaitOperator,
 	}
 }
@@ -113,6 +115,7 @@ type situation struct {
 	ordered bool       // the queue is ordered
 	holders []slotHeld // live at now, without the run itself
 	holds   bool       // the run itself has a slot
+	pace    lane.Pace  // of a queue with a rate
 
 	executor executor
 	retry    *runlane.Run // of a failed run; nil: not retried
@@ -156,6 +159,7 @@ func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, e
 		known:        known,
 		ordered:      rt.ordered(seen.Run.Queue),
 		holds:        slices.Contains(seen.Holders, seen.Run.ID),
+		pace:         seen.Pace,
 	}
 	if s.run.Status.Active() {
 		if s.abandoned, err = rt.abandonedInARow(ctx, s.run, s.now); err != nil {

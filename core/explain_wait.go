@@ -273,7 +273,11 @@ func (s *situation) reserved(e *Explanation) {
 		}
 		return
 	}
-	if s.known && s.queue.Bounded() && !s.holds {
+	if ticket := lane.TicketTime(s.run, s.queue); s.known && ticket.After(s.now) {
+		e.says(WaitRate, ticket, "It "+s.waitsForRate()+": it starts then.")
+		return
+	}
+	if s.known && s.queue.Concurrency > 0 && !s.holds {
 		e.says(WaitReservation, s.run.DispatchExpiresAt,
 			"Its wakeup was handed over, but the workers that got it cannot execute it, and gave its slot to the next "+
 				"run. One that can takes it with a free slot; otherwise it waits for a slot again from then on. Start "+
@@ -285,9 +289,29 @@ func (s *situation) reserved(e *Explanation) {
 			"and the next reservation lasts twice as long. Check that a worker receives from its queue.")
 }
 
+// waitsForRate names the rate, and the key that counts.
+func (s *situation) waitsForRate() string {
+	text := fmt.Sprintf("waits for the rate of queue %q (%s", s.queue.Name, s.queue.Rate)
+	if s.run.ConcurrencyKey != "" {
+		text += fmt.Sprintf(", key %q", s.run.ConcurrencyKey)
+	}
+	return text + ")"
+}
+
 // slotless explains a due run of a bounded queue without a live reservation.
 func (s *situation) slotless(e *Explanation) {
-	if len(s.holders) < s.queue.Concurrency {
+	slotFree := s.queue.Concurrency == 0 || len(s.holders) < s.queue.Concurrency
+	next, ok := new(s.pace).Ticket(s.queue, s.now, s.now.Add(lane.TicketsAhead))
+	switch {
+	case slotFree && s.queue.Rated() && !ok:
+		e.says(WaitRate, next, "It "+s.waitsForRate()+", in line: those that waited longer go first. The next of the line "+
+			"starts about then. Raise the queue's Rate, or cancel runs before it.")
+		return
+	case slotFree && s.queue.Rated():
+		e.says(WaitTick, s.nextTick(), "It is due and the rate of its queue allows a start. The next tick gives it a "+
+			"time; if that does not happen, no process that knows the queue ticks.")
+		return
+	case slotFree:
 		e.says(
 			WaitTick,
 			s.nextTick(),

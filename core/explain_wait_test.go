@@ -57,6 +57,14 @@ func boundedBy(limit int, ends ...time.Duration) func(*situation) {
 	}
 }
 
+// rated is a queue of one start a minute, whose tickets are given out up to the time.
+func rated(line time.Duration) func(*situation) {
+	return func(s *situation) {
+		s.queue = runlane.Queue{Name: "default", Rate: runlane.PerMinute(1)}
+		s.pace = lane.Pace{Line: waitNoon.Add(line).UnixMicro(), Interval: lane.RateInterval(s.queue)}
+	}
+}
+
 func unknownQueue(s *situation) { s.known = false }
 
 // waitsFor is a wait for a signal "approved", or for two ends; with a limit where the time is among the kinds.
@@ -136,6 +144,11 @@ func TestExplain_Table(t *testing.T) {
 		"one slot of two taken":        {waiting(runlane.StatusQueued, boundedBy(2, 9)), WaitTick, tick},
 		"handed over, bounded since":   {waiting(runlane.StatusQueued, withRow(lane.OutboxPublished), boundedBy(1, 9)), WaitSlot, 9},
 
+		"with a ticket":              {waiting(runlane.StatusQueued, reservationEnds(time.Minute+runlane.DefaultDispatchTimeout), withRow(lane.OutboxPublished), rated(0)), WaitRate, time.Minute},
+		"its ticket's time has come": {waiting(runlane.StatusQueued, reservationEnds(runlane.DefaultDispatchTimeout), withRow(lane.OutboxPublished), rated(0)), WaitReservation, runlane.DefaultDispatchTimeout},
+		"in line for the rate":       {waiting(runlane.StatusQueued, rated(10*time.Minute)), WaitRate, 10 * time.Minute},
+		"a ticket is free":           {waiting(runlane.StatusQueued, rated(0)), WaitTick, tick},
+
 		"for a signal": {waiting(runlane.StatusReleased, runAt(time.Hour), waitsFor(runlane.WaitingSignal, runlane.WaitingTime)), WaitSignal, time.Hour},
 		"for an answer, with no limit": {waiting(runlane.StatusReleased, runAt(time.Hour), waitsFor(runlane.WaitingSignal, runlane.WaitingInput)),
 			WaitInput, 0},
@@ -183,7 +196,7 @@ func TestExplain_EveryStateHasAWait(t *testing.T) {
 	times := []func(*situation){runAt(-time.Hour), runAt(time.Hour), func(*situation) {}}
 	leases := []func(*situation){leaseEnds(-time.Hour), leaseEnds(time.Hour), reservationEnds(-time.Hour), reservationEnds(time.Hour), func(*situation) {}}
 	queues := []func(*situation){
-		boundedBy(1), boundedBy(1, time.Hour), unknownQueue, func(*situation) {},
+		boundedBy(1), boundedBy(1, time.Hour), unknownQueue, func(*situation) {}, rated(0), rated(time.Hour),
 		waitsFor(runlane.WaitingSignal), waitsFor(runlane.WaitingInput), waitsFor(runlane.WaitingEnds), waitsFor(runlane.WaitingBlocked),
 	}
 	for _, status := range append(runlane.Statuses(), "of a newer version") {

@@ -133,6 +133,8 @@ const (
 	IgnoredClaimLost Ignored = "claim_lost"
 	// IgnoredNoCapacity: the bounded queue is full; the run waits for a slot.
 	IgnoredNoCapacity Ignored = "no_capacity"
+	// IgnoredNoRate: the queue's rate allows no start now; the run waits for its time.
+	IgnoredNoRate Ignored = "no_rate"
 	// IgnoredCancellation: the run's cancellation was requested and is finished elsewhere.
 	IgnoredCancellation Ignored = "cancellation_requested"
 	// IgnoredAbandoned: the run failed at the limit of abandoned attempts, or the attempt lost its lease and recorded

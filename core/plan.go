@@ -43,6 +43,7 @@ type plan struct {
 	singletonKey   string
 	priority       int
 	traceCarrier   map[string]string
+	ticket         time.Time         // when the run may start by its queue's rate; zero: no ticket
 	traceLink      map[string]string // of the run that a rerun repeats
 
 	creation creation

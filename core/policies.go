@@ -61,6 +61,16 @@ func (rt *Runtime) checkQueue(q runlane.Queue) error {
 	if q.Bounded() && !rt.storage().Capabilities().EnforcesQueueConcurrency {
 		return unsupported(fmt.Sprintf("queue %q is bounded and the storage does not enforce limits", q.Name))
 	}
+	if q.Rated() && !rt.storage().Capabilities().EnforcesQueueRate {
+		return unsupported(fmt.Sprintf("queue %q has a rate and the storage does not enforce rates", q.Name))
+	}
+	if q.Rated() && rt.ordered(q.Name) {
+		return &runlane.Error{
+			Code:    runlane.ErrConfigurationInvalid,
+			Message: fmt.Sprintf("queue %q has a rate and is ordered: its wakeups cannot be delayed", q.Name),
+			Hint:    "bind it to a queue that is not ordered, or limit it by Concurrency",
+		}
+	}
 	if _, bound := lane.CarrierOf(rt.lane.Transport, q.Name); !bound {
 		return &runlane.Error{
 			Code:    runlane.ErrConfigurationInvalid,

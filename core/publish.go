@@ -120,6 +120,9 @@ func (rt *Runtime) publish(ctx context.Context, rows []lane.OutboxMessage, aside
 
 func (rt *Runtime) send(ctx context.Context, s *shipment, rows []lane.OutboxMessage) ([]lane.PublishOutcome, error) {
 	s.command.Attempts = s.attempt[:0]
+	if rt.delays && slices.ContainsFunc(rows, func(row lane.OutboxMessage) bool { return !row.NotBefore.IsZero() }) {
+		return rt.sendTicketed(ctx, s, rows)
+	}
 	for i := range rows {
 		s.command.Attempts = append(s.command.Attempts, lane.PublishAttempt{
 			OutboxRef: rows[i].OutboxRef, Wakeup: rows[i].Wakeup, GroupKey: rows[i].GroupKey,
@@ -130,6 +133,47 @@ func (rt *Runtime) send(ctx context.Context, s *shipment, rows []lane.OutboxMess
 		return nil, err
 	}
 	return outcomes, checkOutcomes(outcomes, len(rows))
+}
+
+// sendTicketed sends rows of which some have tickets for later: their wakeups are delayed until then.
+func (rt *Runtime) sendTicketed(
+	ctx context.Context, s *shipment, rows []lane.OutboxMessage,
+) ([]lane.PublishOutcome, error) {
+	now := rt.now()
+	var later []lane.DelayedWakeup
+	var places []int // of the delayed rows, then of the others
+	var others []lane.OutboxMessage
+	for i := range rows {
+		wait := rows[i].NotBefore.Sub(now)
+		if !rows[i].NotBefore.After(now) || !rt.canDelay(rows[i].Wakeup.Queue, wait) {
+			rows[i].NotBefore = time.Time{}
+			others = append(others, rows[i])
+			continue
+		}
+		later = append(later, lane.DelayedWakeup{Wakeup: rows[i].Wakeup, Delay: wait, Early: true})
+		places = append(places, i)
+	}
+	outcomes := make([]lane.PublishOutcome, len(rows))
+	for i := range rows {
+		if rows[i].NotBefore.IsZero() {
+			places = append(places, i)
+		}
+	}
+	got, err := []lane.PublishOutcome(nil), error(nil)
+	if len(later) > 0 {
+		if got, err = rt.lane.Transport.SendWakeups(ctx, later); err == nil {
+			err = checkOutcomes(got, len(later))
+		}
+	}
+	if err == nil && len(others) > 0 {
+		var rest []lane.PublishOutcome
+		rest, err = rt.send(ctx, s, others)
+		got = append(got, rest...)
+	}
+	for i := range got {
+		outcomes[places[i]] = got[i]
+	}
+	return outcomes, err
 }
 
 // checkOutcomes detects a transport that breaks its contract: then none of its outcomes can be trusted.

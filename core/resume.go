@@ -147,7 +147,7 @@ func (rt *Runtime) resumed(ctx context.Context, commit *lane.Commit) {
 	if result := rt.publishCommitted(ctx, commit.Outbox); result.Err != nil {
 		rt.logRun(ctx, commit.Run, "wakeup was not published; the outbox keeps it", result.Err)
 	}
-	rt.handOver(ctx, commit.Run) // in a bounded queue the run waits for a slot
+	rt.wants(ctx, commit.Run) // in a bounded queue the run waits for a slot
 }
 
 // resumeWaiting resumes a run that does not wait for a time.

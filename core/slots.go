@@ -18,9 +18,22 @@ const handOverRounds = 5
 // slots that stay free.
 func (rt *Runtime) handOver(ctx context.Context, run *runlane.Run) {
 	queue := rt.policy(run.Queue)
-	if !queue.Bounded() {
+	if queue.Concurrency > 0 {
+		rt.offerNext(ctx, queue, run)
+	}
+}
+
+// wants makes a run of a bounded queue get a slot or a ticket that is free, after a commit that made it due.
+func (rt *Runtime) wants(ctx context.Context, run *runlane.Run) {
+	if queue := rt.policy(run.Queue); queue.Rated() && queue.Concurrency == 0 {
+		rt.reserveFreed(ctx, run)
 		return
 	}
+	rt.handOver(ctx, run)
+}
+
+// offerNext offers a slot or a ticket to the longest-waiting run with the same key as run.
+func (rt *Runtime) offerNext(ctx context.Context, queue runlane.Queue, run *runlane.Run) {
 	limited := afterCommit(ctx)
 	defer limited.stop()
 	for range handOverRounds {
@@ -138,18 +151,11 @@ func lostSlot(run *runlane.Run, outcome lane.Outcome) error {
 // reservationMax caps reservations. They double while no worker claims the run.
 const reservationMax = time.Hour
 
-func dispatchTimeout(q runlane.Queue) time.Duration {
-	if q.DispatchTimeout > 0 {
-		return q.DispatchTimeout
-	}
-	return runlane.DefaultDispatchTimeout
-}
-
 // reservationTime returns how long a slot is kept for the run's worker. It doubles after a reservation that expired
 // unclaimed: otherwise a wakeup that is always a little late never finds its slot. The run's last reservation has its
 // begin and end, so no count is needed.
 func reservationTime(run *runlane.Run, q runlane.Queue, at time.Time) time.Duration {
-	timeout := dispatchTimeout(q)
+	timeout := lane.DispatchTimeout(q)
 	if !lane.ReservationExpired(run, at) {
 		return timeout
 	}
@@ -160,20 +166,48 @@ func reservationTime(run *runlane.Run, q runlane.Queue, at time.Time) time.Durat
 // reserve reserves a slot for the run and requests its wakeup, in one commit. This process publishes the outbox row.
 // Any outcome but lane.Acquired means a lost race.
 func (rt *Runtime) reserve(ctx context.Context, run *runlane.Run, at time.Time) (*lane.Acquisition, error) {
+	queue, start := rt.policy(run.Queue), time.Time{}
+	if queue.Rated() {
+		var ok bool
+		var err error
+		if start, ok, err = rt.takeTicket(ctx, queue, run.ConcurrencyKey, at); err != nil || !ok {
+			return &lane.Acquisition{Outcome: lane.LostCapacity}, err
+		}
+	}
+	return rt.reserveFor(ctx, run, at, start)
+}
+
+// reserveFor is reserve with a ticket for start; zero without a rate. Such a reservation never lasts longer: its end
+// says when the ticket is, see lane.TicketTime.
+func (rt *Runtime) reserveFor(
+	ctx context.Context, run *runlane.Run, at, start time.Time,
+) (*lane.Acquisition, error) {
+	queue := rt.policy(run.Queue)
 	request := rt.deliveryNow(run, at)
-	request.Delivery.DispatchExpiresAt = at.Add(reservationTime(run, rt.policy(run.Queue), at))
+	request.Delivery.DispatchExpiresAt = at.Add(reservationTime(run, queue, at))
+	if !start.IsZero() {
+		request.Delivery.DispatchExpiresAt = start.Add(lane.DispatchTimeout(queue))
+	}
 	transition, err := rt.systemEvent(run, at, request)
 	if err != nil {
 		return nil, err
 	}
-	return rt.storage().ReserveRunDispatch(ctx, &lane.ReserveCommand{
+	got, err := rt.storage().ReserveRunDispatch(ctx, &lane.ReserveCommand{
 		Transition: transition, At: at, Outbox: lane.InitialOutbox{ClaimUntil: at.Add(outboxClaim)},
 	})
+	if err == nil && got.Outcome == lane.Acquired {
+		holdUntil(got.Commit.Outbox, start)
+	}
+	return got, err
 }
 
 // reserveAndPublish reserves a slot for a run and sends its wakeup. lost is true when another process moved the run on.
 func (rt *Runtime) reserveAndPublish(ctx context.Context, run *runlane.Run, at time.Time) (lost bool, err error) {
 	got, err := rt.reserve(ctx, run, at)
+	return rt.publishReserved(ctx, got, err)
+}
+
+func (rt *Runtime) publishReserved(ctx context.Context, got *lane.Acquisition, err error) (lost bool, _ error) {
 	switch {
 	case err != nil:
 		return false, err
@@ -206,7 +240,7 @@ func (d *delivery) giveBackSlot(ctx context.Context, run *runlane.Run, at time.T
 	if !d.byWakeup || !queue.Bounded() || !lane.ReservationActive(run, at) || !d.cannotExecute(run, why) {
 		return
 	}
-	if at.Sub(run.DispatchedAt) < dispatchTimeout(queue)/4 || rt.givenBack.has(run) {
+	if at.Sub(run.DispatchedAt) < lane.DispatchTimeout(queue)/4 || rt.givenBack.has(run) {
 		return
 	}
 	released, err := rt.storage().ReleaseRunDispatch(ctx, &lane.ReleaseDispatchCommand{

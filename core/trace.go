@@ -169,6 +169,8 @@ func claimEnd(x *execution, lost lane.Outcome, err error) WorkEnd {
 		return WorkEnd{Run: x.started}
 	case lost == lane.LostCapacity:
 		return WorkEnd{Ignored: IgnoredNoCapacity}
+	case lost == lane.LostRate:
+		return WorkEnd{Ignored: IgnoredNoRate}
 	default:
 		return WorkEnd{Ignored: IgnoredClaimLost, Err: err}
 	}

@@ -194,7 +194,9 @@ func (rt *Runtime) announce(ctx context.Context, p *plan, commit *lane.Commit) {
 		return
 	}
 	if len(commit.Outbox) == 0 { // it waits for a slot; one may have been freed meanwhile
-		rt.reserveFreed(ctx, run)
+		if p.queue.Concurrency > 0 {
+			rt.reserveFreed(ctx, run)
+		}
 		return
 	}
 	if result := rt.publishCommitted(ctx, commit.Outbox); result.Err != nil {
@@ -203,16 +205,28 @@ func (rt *Runtime) announce(ctx context.Context, p *plan, commit *lane.Commit) {
 }
 
 // create commits run.created and its first delivery request. In a bounded queue the commit also reserves the slot. If
-// no slot is free, or the run is not due yet, it is created without one and waits.
+// no slot is free, or the run is not due yet, it is created without one and waits. In a queue with only a rate, a ticket
+// takes the place of the slot.
 func (rt *Runtime) create(ctx context.Context, p *plan) (*lane.Commit, error) {
 	if !p.queue.Bounded() || p.wait != nil {
 		return rt.commitCreation(ctx, p, true)
 	}
-	if p.runAt.IsZero() {
-		commit, err := rt.commitCreation(ctx, p, true)
-		if !isConflict(err, runlane.ConflictQueueCapacity) {
-			return commit, err
+	if !p.runAt.IsZero() {
+		return rt.commitCreation(ctx, p, false)
+	}
+	if p.queue.Concurrency == 0 {
+		var ok bool
+		var err error
+		if p.ticket, ok, err = rt.takeTicket(ctx, p.queue, p.concurrencyKey, p.at); err != nil {
+			return nil, err
 		}
+		if !ok {
+			return rt.commitCreation(ctx, p, false)
+		}
+	}
+	commit, err := rt.commitCreation(ctx, p, true)
+	if !isConflict(err, runlane.ConflictQueueCapacity) {
+		return commit, err
 	}
 	return rt.commitCreation(ctx, p, false)
 }
@@ -236,7 +250,7 @@ func (rt *Runtime) commitCreation(ctx context.Context, p *plan, requests bool) (
 	}
 	c.requested.Wait = p.wait
 	if p.queue.Bounded() && p.wait == nil {
-		c.requested.Delivery.DispatchExpiresAt = p.at.Add(dispatchTimeout(p.queue))
+		c.requested.Delivery.DispatchExpiresAt = latest(p.at, p.ticket).Add(lane.DispatchTimeout(p.queue))
 	}
 	events := c.events[:]
 	if !requests {
@@ -262,6 +276,9 @@ func (rt *Runtime) commitCreation(ctx context.Context, p *plan, requests bool) (
 	commit, err := rt.storage().AppendRunEvents(ctx, &c.command)
 	if err == nil && commit.Run == nil {
 		commit.Run = detach(projected)
+	}
+	if err == nil {
+		holdUntil(commit.Outbox, p.ticket)
 	}
 	return commit, err
 }

@@ -184,7 +184,15 @@ func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit
 
 // creationSlot chooses the slot of a creation with a reservation, or of one that starts at once on a bounded queue.
 func (s *Store) creationSlot(ctx context.Context, c *lane.AppendCommand) (rows.SlotChange, error) {
-	if !c.Queue.Bounded() || !lane.HoldsSlot(c.Projected) {
+	if c.Queue.Rated() && c.Projected.Status.Owned() {
+		p := rows.CreationSlotQuery(c.Projected, 0, 0).Partition
+		if _, ok, err := s.start(ctx, p, c.Queue, c.Projected.UpdatedAt); err != nil {
+			return rows.SlotChange{}, err
+		} else if !ok {
+			return rows.SlotChange{}, noCapacity(c)
+		}
+	}
+	if c.Queue.Concurrency == 0 || !lane.HoldsSlot(c.Projected) {
 		return rows.SlotChange{}, nil
 	}
 	limited := ctx

@@ -43,9 +43,38 @@ func addBoundedCases(cases map[string]budgetCase) {
 		"retry in a bounded queue":            {executing, func(w *world) *world { return w.retry(time.Second).pass(time.Second).claimSlot() }, nil},
 		"retry through a reservation":         {executing, func(w *world) *world { return claimed(reserved(w.retry(time.Second).pass(time.Second)).ack()) }, nil},
 		"cancelling a run with a reservation": {func(w *world) *world { return entered(bounded(w)) }, cancelledNow, nil},
+		"a run at a rate": {func(w *world) *world { return w.paced().ticket() }, func(w *world) *world {
+			w = claimed(w.must(w.ticket().enter(reservation)).ack())
+			return w.succeed()
+		}, nil},
+		"a run in line for a rate": {func(w *world) *world {
+			return w.paced().ticket()
+		}, func(w *world) *world {
+			w.must(w.enter(0))
+			return claimed(w.ticket().handOver().ack()).succeed()
+		}, nil},
+		"start refused by the rate": {func(w *world) *world {
+			claimed(w.must(w.paced().ticket().enter(reservation)).ack())
+			return w.must(w.enter(reservation))
+		}, func(w *world) *world { w.wantOutcome(w.claimFor(budgetLease, false), lane.LostRate); return w }, nil},
 	} {
 		cases[name] = c
 	}
+}
+
+// paced gives the queue a rate.
+func (w *world) paced() *world { w.queue.Rate = runlane.PerMinute(10); return w }
+
+// ticket takes the next one.
+func (w *world) ticket() *world {
+	w.Helper()
+	_, ok, err := w.store.TakeTicket(w.step(), &lane.TicketCommand{
+		Environment: "test", Queue: w.queue, ConcurrencyKey: w.group, At: w.now, Until: w.now.Add(lane.TicketsAhead),
+	})
+	if err != nil || !ok {
+		w.Fatal(ok, err)
+	}
+	return w
 }
 
 // claimSlot claims by a wakeup that takes a free slot with it.

@@ -46,6 +46,13 @@ func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.
 	if lost != "" {
 		return s.refuse(ctx, before, lost)
 	}
+	var pace lane.Pace
+	if c.Queue.Rated() {
+		var ok bool
+		if pace, ok, err = s.start(ctx, before.Partition(), c.Queue, c.At); err != nil || !ok {
+			return &lane.Acquisition{Outcome: lane.LostRate, Pace: pace}, err
+		}
+	}
 	// The commit succeeds within the reservation that it uses, or fails.
 	if slot.Before != nil && slot.Before.Run == c.Projected.ID && slot.Before.Until != 0 &&
 		slot.Before.Outlasts(rows.ToMillis(c.At)) {
@@ -55,18 +62,22 @@ func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.
 	}
 	var choose func() (rows.SlotChange, bool, error)
 	switch {
-	case !c.Queue.Bounded(): // its reservation is from when there was a limit, and was given back
+	case c.Queue.Concurrency == 0: // its reservation is from when there was a limit, and was given back
 		choose = func() (rows.SlotChange, bool, error) { return leaveSlot(before), true, nil }
 	case c.Slot:
 		choose = func() (rows.SlotChange, bool, error) {
 			return s.chooseSlot(ctx, before.SlotQuery(c.Queue.Concurrency, rows.ToMillis(c.At), 0, claimWindows))
 		}
 	}
-	return s.acquire(
+	got, err := s.acquire(
 		ctx,
 		&rows.Change{Transition: &c.Transition, Before: before, ByWakeup: c.ByWakeup, Slot: slot},
 		choose,
 	)
+	if err == nil && got.Outcome == lane.Acquired {
+		got.Pace = pace
+	}
+	return got, err
 }
 
 // ReleaseRunLease implements lane.Storage.
@@ -99,7 +110,7 @@ func (s *Store) claimSlot(
 		}
 	}
 	switch {
-	case !c.Queue.Bounded():
+	case c.Queue.Concurrency == 0:
 		return leaveSlot(r), "", nil
 	case !c.Slot:
 		return slot, lane.LostReservation, nil

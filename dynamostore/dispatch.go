@@ -87,7 +87,16 @@ func (d *dispatch) takeOfKey(ctx context.Context, key string) error {
 		}
 		// A partition waits in one shard. The walk finds rows written under other numbers of shards.
 		shard := rows.ShardOf(string(p.Queue)+":"+p.Hash, shards.Write)
-		if d.limit == 1 {
+		if queue.Rated() && queue.Concurrency > 0 {
+			left, err := d.paceRoom(ctx, p, queue)
+			if err != nil {
+				return err
+			}
+			if left == 0 {
+				continue
+			}
+		}
+		if d.limit == 1 && queue.Concurrency > 0 {
 			if err := d.offer(ctx, p, queue.Concurrency, shard); err != nil || len(d.refs) > 0 {
 				return err
 			}
@@ -118,11 +127,17 @@ func (d *dispatch) takeOfKey(ctx context.Context, key string) error {
 		found = found[:min(len(found), max(d.limit-len(d.refs), 1))]
 		var entries []rows.DueRow
 		for _, it := range found {
-			if row, ok := rows.ParseDueRow(it.Item); ok {
+			row, ok := rows.ParseDueRow(it.Item)
+			if ok && (d.limit > 1 || !d.store.offers.isStale(row)) {
 				entries = append(entries, row)
 			}
 		}
 		err := d.takeRows(ctx, entries)
+		if d.limit == 1 && err == nil { // taken by this caller, or not waiting any more
+			for _, row := range entries {
+				d.store.offers.markStale(row)
+			}
+		}
 		return len(found), len(d.refs) >= d.limit, err
 	})
 	return err

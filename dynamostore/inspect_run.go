@@ -18,13 +18,18 @@ func (s *Store) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.Ins
 		return nil, rows.NotFound(q.RunKey)
 	}
 	inspection := &lane.Inspection{Run: run}
-	if q.Queue.Bounded() {
+	if q.Queue.Concurrency > 0 {
 		taken, err := s.slots(ctx, current.Partition())
 		if err != nil {
 			return nil, err
 		}
 		for _, slot := range taken {
 			inspection.Holders = append(inspection.Holders, slot.Run)
+		}
+	}
+	if q.Queue.Rated() {
+		if inspection.Pace, err = s.readPace(ctx, current.Partition()); err != nil {
+			return nil, err
 		}
 	}
 	if current.DeliveryLog == 0 {

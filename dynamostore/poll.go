@@ -91,7 +91,12 @@ func (d *dispatch) takeRunnable(ctx context.Context, after runlane.Cursor) (runl
 // as taken.
 func (d *dispatch) hasSlot(ctx context.Context, r *rows.Run) (bool, error) {
 	if r.Slot != 0 && (r.State() == runlane.StatusRunning || r.DispatchExpiresAt > d.at) {
-		return true, nil
+		queue := d.policy(runlane.QueueName(r.Queue))
+		if !queue.Rated() {
+			return true, nil
+		}
+		left, err := d.paceRoom(ctx, r.Partition(), queue)
+		return left > 0, err
 	}
 	room, err := d.room(ctx, r.Partition())
 	if err != nil || room.left == 0 {

@@ -39,6 +39,9 @@ func (s *Store) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) 
 		until := rows.ToMillis(c.Projected.DispatchExpiresAt)
 		return s.chooseSlot(ctx, before.SlotQuery(c.Queue.Concurrency, rows.ToMillis(c.At), until, reservationWindows))
 	}
+	if c.Queue.Concurrency == 0 {
+		choose = func() (rows.SlotChange, bool, error) { return leaveSlot(before), true, nil }
+	}
 	slot, ok, err := choose()
 	if err != nil {
 		return nil, err

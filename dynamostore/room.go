@@ -70,21 +70,38 @@ func (d *dispatch) room(ctx context.Context, p rows.Partition) (*room, error) {
 		return &room{left: d.limit}, nil
 	}
 	d.jumps++
-	taken, err := d.store.slots(ctx, p)
-	if err != nil {
-		return nil, err
+	queue := d.policy(p.Queue)
+	r := &room{limit: queue.Concurrency, left: d.limit}
+	if queue.Rated() {
+		left, err := d.paceRoom(ctx, p, queue)
+		if err != nil {
+			return nil, err
+		}
+		r.left = left
 	}
-	r := &room{}
-	for _, queue := range d.q.Bounded {
-		if queue.Name == p.Queue {
-			r.limit = queue.Concurrency
+	if r.left > 0 && r.limit > 0 {
+		taken, err := d.store.slots(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		r.numbers, r.over = rows.FreeNumbers(taken, r.limit, d.at)
+		rand.Shuffle(len(r.numbers), func(i, j int) { r.numbers[i], r.numbers[j] = r.numbers[j], r.numbers[i] })
+		if r.left = min(r.left, len(r.numbers)); !queue.Rated() {
+			r.left = len(r.numbers)
 		}
 	}
-	r.numbers, r.over = rows.FreeNumbers(taken, r.limit, d.at)
-	rand.Shuffle(len(r.numbers), func(i, j int) { r.numbers[i], r.numbers[j] = r.numbers[j], r.numbers[i] })
-	r.left = len(r.numbers)
 	d.rooms[p] = r
 	return r, nil
+}
+
+// policy is the query's policy of a queue.
+func (d *dispatch) policy(name runlane.QueueName) (queue runlane.Queue) {
+	for _, q := range d.q.Bounded {
+		if q.Name == name {
+			queue = q
+		}
+	}
+	return queue
 }
 
 // give takes one of the free slots for a run and offers it to the reservation or claim that follows.

@@ -76,6 +76,7 @@ type Store struct {
 	snapshots *recent[string, *rows.Run] // by partition key
 	owners    *recent[string, string]    // commits of dead owners, by partition key
 	offers    *offers
+	paces     *recent[rows.Partition, lane.Pace] // as last seen
 	spans     spans
 
 	shardsMutex sync.Mutex
@@ -107,6 +108,7 @@ func New(client API, table string, options *Options) *Store {
 		s.now = time.Now
 	}
 	s.offers = newOffers(s.now)
+	s.paces = newRecent[rows.Partition, lane.Pace](4096)
 	if s.db.Timeout == 0 {
 		s.db.Timeout = DefaultRequestTimeout
 	}
@@ -120,6 +122,7 @@ func (s *Store) Capabilities() lane.StorageCapabilities {
 		DurableState:              true,
 		EnforcesIdempotency:       true,
 		EnforcesQueueConcurrency:  true,
+		EnforcesQueueRate:         true,
 		EnforcesSingleton:         true,
 		LeasesRuns:                true,
 		PersistsOutbox:            true,

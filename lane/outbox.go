@@ -46,6 +46,8 @@ type OutboxMessage struct {
 	ClaimUntil time.Time
 	// Failure is the latest one.
 	Failure runlane.Failure
+	// NotBefore is when the wakeup should reach a worker, for a run with a ticket. Only core sets it.
+	NotBefore time.Time
 }
 
 // ClaimOutboxCommand claims rows of an Environment for publishing.

@@ -30,6 +30,8 @@ type Inspection struct {
 	Delivery *OutboxMessage
 	// Holders are the runs with slots, in bounded queues.
 	Holders []runlane.RunID
+	// Pace of its partition, in queues with a rate.
+	Pace Pace
 	// RedeliverAt is when the published wakeup of a queued run counts as lost. Zero for other runs, and without
 	// FindsLostWakeups.
 	RedeliverAt time.Time

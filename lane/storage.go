@@ -2,6 +2,7 @@ package lane
 
 import (
 	"context"
+	"time"
 
 	"github.com/runlane/runlane-go"
 )
@@ -88,8 +89,12 @@ type Storage interface {
 	// free slot. A claimed slot, or a reservation that differs from the command, is left alone.
 	ReleaseRunDispatch(ctx context.Context, c *ReleaseDispatchCommand) (released bool, err error)
 	// ClaimRunLease commits run.lease_claimed, together with any run.started, if the run is runnable at c.At. A lost
-	// race is an outcome, not an error.
+	// race is an outcome, not an error. In a queue with a rate each claim is a start, see [Pace]; so is a creation that
+	// executes at once, which is ConflictQueueCapacity without one.
 	ClaimRunLease(ctx context.Context, c *ClaimCommand) (*Acquisition, error)
+	// TakeTicket gives out the next start time of a partition of a queue with a rate, see [Pace]. ok is false if that
+	// is after c.Until. A ticket is not a right to start: claims ask the rate. So a ticket may be lost.
+	TakeTicket(ctx context.Context, c *TicketCommand) (start time.Time, ok bool, err error)
 	// HeartbeatRunLease extends the owner's lease. The caller believes that it owns the run, so losing is an error:
 	// ConflictEventSequence or ConflictLeaseOwnership.
 	HeartbeatRunLease(ctx context.Context, c *HeartbeatCommand) (*Commit, error)
@@ -245,6 +250,8 @@ type StorageCapabilities struct {
 	// EnforcesQueueConcurrency: bounded queues hold their limit (ReserveRunDispatch, ReleaseRunDispatch,
 	// ListRunsNeedingDispatch).
 	EnforcesQueueConcurrency bool `json:"enforcesQueueConcurrency"`
+	// EnforcesQueueRate: queues with a rate hold it (TakeTicket). Needs EnforcesQueueConcurrency.
+	EnforcesQueueRate bool `json:"enforcesQueueRate"`
 	// EnforcesSingleton: singleton owners are kept (GetRunBySingletonKey).
 	EnforcesSingleton bool `json:"enforcesSingleton"`
 	// LeasesRuns: workers can claim and heartbeat (ClaimRunLease, HeartbeatRunLease, ReleaseRunLease, ListRunnableRuns,

@@ -175,14 +175,18 @@ const (
 	LostReservation Outcome = "reservation_expired"
 	// LostCapacity: the bounded queue is full.
 	LostCapacity Outcome = "no_capacity"
+	// LostRate: the queue's rate allows no start at that instant.
+	LostRate Outcome = "no_rate"
 	// LostEligibility: the run is not runnable at that instant.
 	LostEligibility Outcome = "not_eligible"
 	// LostOccurrence: held by another owner, completed, or not after the last fire.
 	LostOccurrence Outcome = "already_claimed"
 )
 
-// Acquisition has a Commit if and only if Outcome is [Acquired].
+// Acquisition has a Commit if and only if Outcome is [Acquired]. A claim in a queue with a rate has the Pace of its
+// partition if it was acquired or is [LostRate].
 type Acquisition struct {
 	Outcome Outcome
 	Commit  *Commit
+	Pace    Pace
 }

@@ -139,4 +139,6 @@ func CarrierOf(t Transport, queue runlane.QueueName) (binding runlane.QueueName,
 type DelayedWakeup struct {
 	Wakeup
 	Delay time.Duration
+	// Early rounds Delay down: the receiver waits for the rest, so that starts at a rate keep their distances.
+	Early bool
 }

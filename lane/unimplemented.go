@@ -116,6 +116,11 @@ func (UnimplementedStorage) ClaimRunLease(context.Context, *ClaimCommand) (*Acqu
 	return nil, unsupported("ClaimRunLease")
 }
 
+// TakeTicket is unsupported.
+func (UnimplementedStorage) TakeTicket(context.Context, *TicketCommand) (time.Time, bool, error) {
+	return time.Time{}, false, unsupported("TakeTicket")
+}
+
 // HeartbeatRunLease is unsupported.
 func (UnimplementedStorage) HeartbeatRunLease(context.Context, *HeartbeatCommand) (*Commit, error) {
 	return nil, unsupported("HeartbeatRunLease")

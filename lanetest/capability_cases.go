@@ -95,6 +95,12 @@ func capabilitiesHonest(t *testing.T, b *bundle) {
 		{"EnforcesQueueConcurrency", c.EnforcesQueueConcurrency, "ReserveRunDispatch", func() error {
 			return first(s.ReserveRunDispatch(ctx, &lane.ReserveCommand{Transition: run.Transition, At: noon}))
 		}},
+		{"EnforcesQueueRate", c.EnforcesQueueRate, "TakeTicket", func() error {
+			_, _, err := s.TakeTicket(ctx, &lane.TicketCommand{
+				Environment: b.env, Queue: runlane.Queue{Name: Queue, Rate: runlane.PerSecond(1)}, At: noon, Until: noon,
+			})
+			return err
+		}},
 		{"EnforcesQueueConcurrency", c.EnforcesQueueConcurrency, "ReleaseRunDispatch", func() error {
 			return first(s.ReleaseRunDispatch(ctx, &lane.ReleaseDispatchCommand{RunKey: run.Key(), At: noon}))
 		}},

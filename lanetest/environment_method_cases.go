@@ -181,6 +181,16 @@ func (h *inhabited) probes() map[string]probe {
 		"ReserveRunDispatch": {has.EnforcesQueueConcurrency, lost(func() (*lane.Acquisition, error) {
 			return s.ReserveRunDispatch(ctx, h.Reserve(h.t, h.waitThere, noon, noon.Add(reservation), 1))
 		})},
+		"TakeTicket": {has.EnforcesQueueRate, func(t *testing.T) {
+			r := h.rated(runlane.PerSecond(1), 0)
+			r.ticket("", noon, noon)
+			_, ok, err := s.TakeTicket(ctx, &lane.TicketCommand{
+				Environment: h.elsewhere, Queue: r.queue, At: noon, Until: noon,
+			})
+			if err != nil || !ok {
+				t.Errorf("no ticket, because of one in another environment (%v)", err)
+			}
+		}},
 		"ReleaseRunDispatch": {has.EnforcesQueueConcurrency, func(t *testing.T) {
 			released := must(s.ReleaseRunDispatch(ctx, &lane.ReleaseDispatchCommand{
 				RunKey: lane.RunKey{Environment: h.elsewhere, RunID: h.waiting.ID}, ExpiresAt: noon, At: noon,

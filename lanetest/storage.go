@@ -56,7 +56,7 @@ func storageGroups() []storageGroup {
 		{"Bytes", byteCases()},
 		{"Copies", copyCases()},
 		{"Owners", ownerCases()},
-		{"Queues", append(queueCases(), queueScanCases()...)},
+		{"Queues", append(append(queueCases(), queueScanCases()...), rateCases()...)},
 		{"Claim", claimCases()},
 		{"Lease", leaseCases()},
 		{"Outbox", outboxCases()},

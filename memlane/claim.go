@@ -12,16 +12,24 @@ func (s *Storage) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lan
 	if err := embedded.Ended(ctx); err != nil {
 		return nil, err
 	}
-	return acquisition(s.commit(&c.Transition, lane.InitialOutbox{}, nil, func(env *environment, e *entry) error {
+	var pace lane.Pace
+	got, err := acquisition(s.commit(&c.Transition, lane.InitialOutbox{}, nil, func(env *environment, e *entry) error {
 		if err := embedded.JudgeClaim(e.known(), c); err != nil {
 			return err
 		}
 		if err := env.claimSlot(e, c); err != nil {
 			return err
 		}
+		if c.Queue.Rated() {
+			pace = *env.pace(e.partitionKey(), c.At)
+		}
 		e.outbox.Woken = e.outbox.Answers(e.known(), c)
 		return nil
 	}))
+	if c.Queue.Rated() && err == nil && got.Outcome == lane.Acquired {
+		got.Pace = pace
+	}
+	return got, err
 }
 
 // HeartbeatRunLease extends the owner's lease.

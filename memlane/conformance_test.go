@@ -24,7 +24,7 @@ func TestStorage_Conformance(t *testing.T) {
 			return c
 		},
 		Capabilities: lane.StorageCapabilities{
-			EnforcesIdempotency: true, EnforcesQueueConcurrency: true, EnforcesSingleton: true, LeasesRuns: true, PersistsOutbox: true,
+			EnforcesIdempotency: true, EnforcesQueueConcurrency: true, EnforcesQueueRate: true, EnforcesSingleton: true, LeasesRuns: true, PersistsOutbox: true,
 			ProcessLocalState: true, ReadsRunHistory: true, FindsLostWakeups: true, KeepsDeadLetters: true,
 			ClaimsScheduleOccurrences: true, KeepsSchedules: true, PrunesRuns: true, SuspendsRuns: true,
 			FeedsCommits: true, KeepsProgress: true, KeepsTasks: true,

@@ -75,7 +75,7 @@ func (env *environment) dueRows(now embedded.Millis, c *lane.ClaimOutboxCommand,
 			break
 		}
 		left := slices.Contains(c.Without, next.entry.created.Queue)
-		if !left && !next.entry.underway(now, c.Patience) && !next.entry.reservationOver(now) {
+		if !left && !next.entry.underway(now, c.Patience) && !env.reservationOver(next.entry, now) {
 			due = append(due, next.entry)
 		}
 	}
@@ -91,7 +91,7 @@ func (env *environment) dueAmong(ids []string, now embedded.Millis, limit int) [
 		if r == nil || r != e.liveRow() || chosen[e] || len(due) == limit {
 			continue
 		}
-		if e.delivery.set == &e.shard.indexes.unpublished && e.delivery.at <= now && !e.reservationOver(now) {
+		if e.delivery.set == &e.shard.indexes.unpublished && e.delivery.at <= now && !env.reservationOver(e, now) {
 			chosen[e], due = true, append(due, e)
 		}
 	}

@@ -31,7 +31,7 @@ func (s *Storage) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand
 		if err != nil {
 			return err
 		}
-		if !env.takeSlot(e, c.Queue.Concurrency, embedded.At(c.At)) {
+		if c.Queue.Concurrency > 0 && !env.takeSlot(e, c.Queue.Concurrency, embedded.At(c.At)) {
 			return embedded.LostRace(lane.LostCapacity)
 		}
 		return nil
@@ -66,15 +66,32 @@ func (env *environment) claimSlot(e *entry, c *lane.ClaimCommand) error {
 	case use == embedded.TakeSlot && !env.takeSlot(e, c.Queue.Concurrency, now):
 		return embedded.LostRace(lane.LostCapacity)
 	}
+	if !c.Queue.Rated() {
+		return nil
+	}
+	pace := env.pace(e.partitionKey(), c.At)
+	if _, ok := pace.Start(c.Queue, c.At); !ok {
+		if use == embedded.TakeSlot {
+			env.freeSlot(e)
+		}
+		return embedded.LateStart{Pace: *pace}
+	}
 	return nil
 }
 
 // admit takes the slot of a creation that needs one. now is the time of the events.
 func (env *environment) admit(e *entry, t *lane.Transition, now embedded.Millis) error {
-	if !embedded.NeedsSlot(t) || env.takeSlot(e, t.Queue.Concurrency, now) {
+	if embedded.NeedsSlot(t) && !env.takeSlot(e, t.Queue.Concurrency, now) {
+		return embedded.NoSlot(e.id)
+	}
+	if !embedded.NeedsStart(t) {
 		return nil
 	}
-	return embedded.NoSlot(e.id)
+	if _, ok := env.pace(e.partitionKey(), now.Time()).Start(t.Queue, now.Time()); !ok {
+		env.freeSlot(e)
+		return embedded.NoSlot(e.id)
+	}
+	return nil
 }
 
 // ListRunsNeedingDispatch implements [lane.Storage]. It returns at most as many runs of each partition as it has free
@@ -117,7 +134,7 @@ func (s *Storage) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery)
 	}
 	for key, p := range env.partitions {
 		if policy := embedded.BoundedPolicy(q, key.queue); policy.Bounded() && q.Wants(key.queue) {
-			found = p.candidates(found, q, policy.Concurrency, placeOf(after), limit+1)
+			found = p.candidates(found, q, env.room(key, policy, q, false), placeOf(after), limit+1)
 		}
 	}
 	slices.SortFunc(found, ranked.compare)
@@ -139,12 +156,13 @@ func (env *environment) waitingWith(key string, q *lane.DueQuery, limit int) (re
 			continue
 		}
 		if limit == 1 {
-			if next, ok := p.offer(q, queue.Concurrency); ok {
+			if next, ok := p.offer(q, env.room(partitionKey{queue.Name, key}, queue, q, false)); ok {
 				return []lane.RunRef{next.ref()}
 			}
 			continue
 		}
-		for _, i := range p.candidates(nil, q, queue.Concurrency, nil, limit-len(refs)) {
+		free := env.room(partitionKey{queue.Name, key}, queue, q, false)
+		for _, i := range p.candidates(nil, q, free, nil, limit-len(refs)) {
 			refs = append(refs, i.ref())
 		}
 	}
@@ -152,8 +170,8 @@ func (env *environment) waitingWith(key string, q *lane.DueQuery, limit int) (re
 }
 
 // offer chooses a run for one free slot, see [embedded.Offer].
-func (p *partition) offer(q *lane.DueQuery, limit int) (ranked, bool) {
-	waiting := p.candidates(nil, q, limit, nil, embedded.OffersAtOnce)
+func (p *partition) offer(q *lane.DueQuery, free int) (ranked, bool) {
+	waiting := p.candidates(nil, q, free, nil, embedded.OffersAtOnce)
 	if len(waiting) == 0 {
 		return ranked{}, false
 	}
@@ -162,10 +180,10 @@ func (p *partition) offer(q *lane.DueQuery, limit int) (ranked, bool) {
 	return waiting[next], true
 }
 
-// candidates appends runs that wait in the partition, at most as many as it has free slots.
-func (p *partition) candidates(found []ranked, q *lane.DueQuery, limit int, after *position, most int) []ranked {
+// candidates appends runs that wait in the partition, at most as many as it has room for.
+func (p *partition) candidates(found []ranked, q *lane.DueQuery, free int, after *position, most int) []ranked {
 	now := embedded.At(q.At)
-	room := min(limit-p.occupied(now), most)
+	room := min(free, most)
 	for w := rank(p.lines(), after, now); room > 0; {
 		next, ok, _ := w.popRanked()
 		if !ok {
@@ -188,10 +206,13 @@ type room struct {
 // allows reports whether a runnable run has, or could get, a slot.
 func (r *room) allows(env *environment, e *entry) bool {
 	policy, now := embedded.BoundedPolicy(r.q, e.created.Queue), embedded.At(r.q.At)
-	if !policy.Bounded() || e.occupies(now) {
-		return true
-	}
 	key := e.partitionKey()
-	allowed, _ := r.left.Allows(policy, key, func() (int, error) { return env.partitions[key].occupied(now), nil })
+	switch {
+	case !policy.Bounded():
+		return true
+	case e.occupies(now):
+		return !policy.Rated() || env.pacing(key).Starts(policy, r.q.At) > 0
+	}
+	allowed, _ := r.left.Allows(key, func() (int, error) { return env.room(key, policy, r.q, true), nil })
 	return allowed
 }

@@ -42,8 +42,12 @@ func (e *entry) occupies(now embedded.Millis) bool {
 	return e.slot != nil && (e.owned() || now < e.state.DispatchExpiresAt)
 }
 
-// reservationOver reports whether the run's reservation has expired at now or another run took the slot.
-func (e *entry) reservationOver(now embedded.Millis) bool {
+// reservationOver reports whether the run's reservation has expired at now or another run took the slot. The ticket of
+// a queue without slots cannot be taken.
+func (env *environment) reservationOver(e *entry, now embedded.Millis) bool {
+	if e.slot == nil && env.paces[e.partitionKey()] != nil && now < e.state.DispatchExpiresAt {
+		return false
+	}
 	return e.state.DispatchExpiresAt != embedded.Absent && !e.occupies(now)
 }
 

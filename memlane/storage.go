@@ -45,6 +45,7 @@ func (s *Storage) Capabilities() lane.StorageCapabilities {
 	return lane.StorageCapabilities{
 		EnforcesIdempotency:       true,
 		EnforcesQueueConcurrency:  true,
+		EnforcesQueueRate:         true,
 		EnforcesSingleton:         true,
 		LeasesRuns:                true,
 		PersistsOutbox:            true,
@@ -77,6 +78,10 @@ type environment struct {
 	// Queues that were ever limited, and their used partitions. nil if empty.
 	limited    map[runlane.QueueName]bool
 	partitions map[partitionKey]*partition
+
+	// Paces of queues with a rate. nil if empty.
+	paces     map[partitionKey]*lane.Pace
+	pacesLeft int // of them, twice as many as were not over at the last cleaning
 }
 
 // find returns the environment, nil before the first write to it.
@@ -159,7 +164,9 @@ func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.I
 		inspection.RedeliverAt = e.outbox.Redelivery(e.known()).Time()
 	}
 	if q.Queue.Bounded() {
-		inspection.Holders = s.find(q.Environment).slotHolders(e)
+		env := s.find(q.Environment)
+		inspection.Holders = env.slotHolders(e)
+		inspection.Pace = env.pacing(e.partitionKey())
 	}
 	return inspection, nil
 }

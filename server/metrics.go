@@ -203,7 +203,7 @@ var queueGauges = []struct {
 		return max(s.At.Sub(s.OldestWaiting).Seconds(), 0), true
 	}},
 	{"concurrency_limit", func(s *core.QueueStats) (float64, bool) {
-		return float64(s.Queue.Concurrency), s.Queue.Bounded() && (s.Known || s.Stored)
+		return float64(s.Queue.Concurrency), s.Queue.Concurrency > 0 && (s.Known || s.Stored)
 	}},
 	{"wakeups_waiting", func(s *core.QueueStats) (float64, bool) { return float64(s.Backlog), s.Backlog >= 0 }},
 	{"wakeups_in_flight", func(s *core.QueueStats) (float64, bool) { return float64(s.InFlight), s.InFlight >= 0 }},

@@ -22,6 +22,8 @@ type taskEntry struct {
 	Queue           runlane.QueueName `json:"queue"`
 	Concurrency     int               `json:"concurrency"`
 	DispatchTimeout *span             `json:"dispatchTimeout"`
+	Rate            runlane.Rate      `json:"rate"`
+	Burst           int               `json:"burst"`
 	MaxAttempts     int               `json:"maxAttempts"`
 	Backoff         *span             `json:"backoff"`
 	MaxBackoff      *span             `json:"maxBackoff"`
@@ -80,8 +82,11 @@ func (e *taskEntry) built(compile SchemaCompiler) (core.ClientTask, error) {
 		Timeout: timeout,
 		Version: e.Version,
 	}
-	if e.Queue != "" || e.Concurrency != 0 || dispatch != 0 {
-		o.Queue = runlane.Queue{Name: e.Queue, Concurrency: e.Concurrency, DispatchTimeout: dispatch}
+	queue := runlane.Queue{
+		Name: e.Queue, Concurrency: e.Concurrency, DispatchTimeout: dispatch, Rate: e.Rate, Burst: e.Burst,
+	}
+	if queue != (runlane.Queue{}) {
+		o.Queue = queue
 	}
 	switch {
 	case longest > 0 && e.Backoff != nil:

@@ -58,7 +58,7 @@ func TestReadTasks(t *testing.T) {
 // An option of tasks that the file does not have is zero here.
 func TestReadTasks_HasEveryOption(t *testing.T) {
 	t.Parallel()
-	tasks, err := server.ReadTasks([]byte(`{"tasks":[{"task":"a","queue":"q","concurrency":2,"dispatchTimeout":"9s","maxAttempts":3,
+	tasks, err := server.ReadTasks([]byte(`{"tasks":[{"task":"a","queue":"q","concurrency":2,"dispatchTimeout":"9s","rate":"600/min","burst":50,"maxAttempts":3,
 		"backoff":"2s","maxBackoff":"1m","noJitter":true,"timeout":"5m","idempotencyTtl":"2d","keep":{"succeeded":"7d","failed":"forever","cancelled":"1h"},"errorMessages":true,"version":2}]}`), schema.Compile)
 	if err != nil {
 		t.Fatal(err)

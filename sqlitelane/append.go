@@ -49,9 +49,13 @@ type plan struct {
 	takesSlot bool // a free one, below the limit at now
 	freesSlot bool // a slot from when the queue had a limit
 	now       embedded.Millis
-	woken     *embedded.Wait
-	signal    *lane.SignalCommand // the signal that ends the wait
-	notify    *lane.NotifyCommand // the notification that ends the wait
+	starts    bool // by the queue's rate, with the pace after it
+	pace      lane.Pace
+
+	paceBefore lane.Pace
+	woken      *embedded.Wait
+	signal     *lane.SignalCommand // the signal that ends the wait
+	notify     *lane.NotifyCommand // the notification that ends the wait
 }
 
 // commit is the only way to change a run. It writes nothing before the last check of [embedded.Judge].
@@ -184,6 +188,11 @@ func (t *tx) change(
 	}
 	if err := t.settleSlot(e, p, todo); err != nil {
 		return nil, err
+	}
+	if todo.starts {
+		if err := t.putPace(e.partition(), todo.paceBefore, todo.pace, todo.now.Time()); err != nil {
+			return nil, err
+		}
 	}
 	var err error
 	if commit.NotificationPending, err = t.markToNotify(e); err != nil {

@@ -327,3 +327,10 @@ func BenchmarkGrowthOfAFile(b *testing.B) {
 	}
 	b.ReportMetric(slowest, "slowest-x")
 }
+
+func BenchmarkRate(b *testing.B) {
+	scenarios.BenchmarkRate(b, func(b *testing.B) *lane.Lane {
+		l, _ := benchLane(b, nil)
+		return l
+	})
+}

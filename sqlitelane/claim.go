@@ -20,7 +20,8 @@ func acquisition(commit *lane.Commit, err error) (*lane.Acquisition, error) {
 // ClaimRunLease gives a worker the run if it is runnable at c.At. In a handler of an ordered queue's wakeup, the
 // wakeup must still belong to this process.
 func (s *Storage) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.Acquisition, error) {
-	return acquisition(s.commit(ctx, &c.Transition, lane.InitialOutbox{}, judgment{
+	var pace lane.Pace
+	got, err := acquisition(s.commit(ctx, &c.Transition, lane.InitialOutbox{}, judgment{
 		eligibility: func(t *tx, e *entry, todo *plan) error {
 			known := e.known()
 			if err := embedded.JudgeClaim(known, c); err != nil {
@@ -31,9 +32,15 @@ func (s *Storage) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lan
 			}
 			woken := e.Answers(known, c)
 			todo.woken = &woken
-			return t.judgeSlotOfClaim(e, c, todo)
+			err := t.judgeSlotOfClaim(e, c, todo)
+			pace = todo.pace
+			return err
 		},
 	}))
+	if err == nil && got.Outcome == lane.Acquired {
+		got.Pace = pace
+	}
+	return got, err
 }
 
 // HeartbeatRunLease extends the owner's lease.

@@ -13,7 +13,7 @@ import (
 )
 
 var everything = lane.StorageCapabilities{
-	ClaimsScheduleOccurrences: true, DurableState: true, EnforcesIdempotency: true, EnforcesQueueConcurrency: true,
+	ClaimsScheduleOccurrences: true, DurableState: true, EnforcesIdempotency: true, EnforcesQueueConcurrency: true, EnforcesQueueRate: true,
 	EnforcesSingleton: true, LeasesRuns: true, PersistsOutbox: true, PrunesRuns: true, ReadsRunHistory: true,
 	FindsLostWakeups: true, KeepsDeadLetters: true, KeepsSchedules: true, SuspendsRuns: true,
 	FeedsCommits: true, KeepsProgress: true, KeepsTasks: true,

@@ -65,7 +65,7 @@ func (l *crashLane) Deliver(ctx context.Context, p *crash.Process, once bool) er
 
 // idle reports that no wakeup can be taken, and none is being handled.
 func (l *crashLane) idle(ctx context.Context, _ *crash.Process) (bool, error) {
-	for _, name := range []runlane.QueueName{runlane.DefaultQueue.Name, crash.Narrow.Name, orderedQueue.Name} {
+	for _, name := range []runlane.QueueName{runlane.DefaultQueue.Name, crash.Narrow.Name, crash.Paced.Name, orderedQueue.Name} {
 		visible, inFlight, err := l.sends.Depth(ctx, name)
 		if err != nil || visible+inFlight > 0 {
 			return false, err

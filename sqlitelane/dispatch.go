@@ -126,7 +126,7 @@ func (d *dispatch) due(after *embedded.Position, most int) ([]item, error) {
 		if err != nil {
 			return nil, err
 		}
-		if found, err = d.ofQueue(found, queue, policy.Concurrency, after, most); err != nil {
+		if found, err = d.ofQueue(found, queue, policy, after, most); err != nil {
 			return nil, err
 		}
 	}
@@ -141,7 +141,9 @@ const (
 
 // ofQueue goes from partition to partition, and in each from line to line. Each step is one search, however many runs
 // wait in a line.
-func (d *dispatch) ofQueue(found []item, queue int64, limit int, after *embedded.Position, most int) ([]item, error) {
+func (d *dispatch) ofQueue(
+	found []item, queue int64, policy runlane.Queue, after *embedded.Position, most int,
+) ([]item, error) {
 	row, err := d.c.One(firstLine, d.env, queue)
 	for err == nil && row != nil && row[0] != nil {
 		key, _ := record.CutLine(text(row[0]))
@@ -156,7 +158,7 @@ func (d *dispatch) ofQueue(found []item, queue int64, limit int, after *embedded
 			next, _ := record.CutLine(text(row[0]))
 			same = row[0] != nil && next == key
 		}
-		if found, err = d.candidates(found, p, lines, limit, after, most); err != nil {
+		if found, err = d.candidates(found, p, lines, policy, after, most); err != nil {
 			return nil, err
 		}
 	}
@@ -185,17 +187,16 @@ func ofLine(queue int64, line string) list {
 	}
 }
 
-// candidates appends runs that wait in the partition, at most as many as it has free slots. lines are its lines, nil if
+// candidates appends runs that wait in the partition, at most as many as it has room for. lines are its lines, nil if
 // they are not known yet.
 func (d *dispatch) candidates(
-	found []item, p partitionKey, lines []list, limit int, after *embedded.Position, most int,
+	found []item, p partitionKey, lines []list, policy runlane.Queue, after *embedded.Position, most int,
 ) ([]item, error) {
-	taken, err := occupied(d.c, p, d.now)
+	left, err := roomOf(d.c, policy, p, d.q.At, false)
 	if err != nil {
 		return nil, err
 	}
-	left := min(limit-taken, most)
-	if left <= 0 {
+	if left = min(left, most); left <= 0 {
 		return found, nil
 	}
 	if lines == nil {
@@ -229,7 +230,7 @@ func (d *dispatch) waitingWith(key string, limit int) (refs []lane.RunRef, err e
 		}
 		p := partitionKey{d.env, queue, key}
 		if limit == 1 {
-			waiting, err := d.candidates(nil, p, nil, policy.Concurrency, nil, embedded.OffersAtOnce)
+			waiting, err := d.candidates(nil, p, nil, policy, nil, embedded.OffersAtOnce)
 			if err != nil {
 				return nil, err
 			}
@@ -238,7 +239,7 @@ func (d *dispatch) waitingWith(key string, limit int) (refs []lane.RunRef, err e
 			}
 			continue
 		}
-		waiting, err := d.candidates(nil, p, nil, policy.Concurrency, nil, limit-len(refs))
+		waiting, err := d.candidates(nil, p, nil, policy, nil, limit-len(refs))
 		if err != nil {
 			return nil, err
 		}

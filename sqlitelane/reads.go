@@ -134,6 +134,9 @@ func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.I
 		if q.Queue.Bounded() {
 			inspection.Holders, err = holders(c, e)
 		}
+		if err == nil && q.Queue.Rated() {
+			inspection.Pace, err = paceOf(c, e.partition())
+		}
 		return err
 	})
 	if err != nil {

@@ -19,7 +19,7 @@ func (s *Storage) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand
 			}
 			todo.now = embedded.At(c.At)
 			has, err := occupies(t.Conn, e, todo.now)
-			if err != nil || has {
+			if err != nil || has || c.Queue.Concurrency == 0 {
 				return err
 			}
 			return t.judgeRoom(e.partition(), c.Queue.Concurrency, todo, embedded.LostRace(lane.LostCapacity))

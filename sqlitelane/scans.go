@@ -111,8 +111,13 @@ func (r *room) allows(c *file.Conn, e *entry) (bool, error) {
 	if !policy.Bounded() {
 		return true, nil
 	}
-	if has, err := occupies(c, e, now); err != nil || has {
+	has, err := occupies(c, e, now)
+	switch {
+	case err != nil || has && !policy.Rated():
 		return has, err
+	case has:
+		pace, err := paceOf(c, e.partition())
+		return err == nil && pace.Starts(policy, r.q.At) > 0, err
 	}
-	return r.left.Allows(policy, e.partition(), func() (int, error) { return occupied(c, e.partition(), now) })
+	return r.left.Allows(e.partition(), func() (int, error) { return roomOf(c, policy, e.partition(), r.q.At, true) })
 }

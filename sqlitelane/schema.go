@@ -11,7 +11,7 @@ const (
 // schema is format 1 with the additions made since.
 var schema = file.Schema{
 	Tables:    tables,
-	Additions: []file.Addition{records, ordered, signals, orderedQueues, callsAndEnds, commits, flows, flowsOver, lists, keeping},
+	Additions: []file.Addition{records, ordered, signals, orderedQueues, callsAndEnds, commits, flows, flowsOver, lists, keeping, paces},
 }
 
 // tables creates the tables of an empty file.
@@ -154,6 +154,18 @@ var flowsOver = file.Addition{
 	Statements: []string{
 		`DROP INDEX IF EXISTS flows_finished`,
 		`CREATE INDEX flows_over ON flows(env, finished DESC, id)`,
+	},
+}
+
+// paces are those of partitions of queues with a rate, in microseconds.
+var paces = file.Addition{
+	Name: "paces",
+	Statements: []string{
+		`CREATE TABLE paces(
+			env INTEGER NOT NULL, queue INTEGER NOT NULL, ckey TEXT NOT NULL,
+			next INTEGER NOT NULL, line INTEGER NOT NULL, every INTEGER NOT NULL,
+			PRIMARY KEY(env, queue, ckey)
+		) STRICT, WITHOUT ROWID`,
 	},
 }
 

@@ -1,6 +1,8 @@
 package sqlitelane
 
 import (
+	"cmp"
+
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/internal/embedded"
 	"github.com/runlane/runlane-go/lane"
@@ -107,7 +109,11 @@ func reservationOver(c *file.Conn, e *entry, now embedded.Millis) (bool, error) 
 		return false, nil
 	}
 	has, err := occupies(c, e, now)
-	return !has, err
+	if err != nil || has || embedded.At(e.Run.DispatchExpiresAt) <= now {
+		return !has, err
+	}
+	pace, err := paceOf(c, e.partition()) // the ticket of a queue without slots cannot be taken
+	return pace == lane.Pace{}, err
 }
 
 // judgeSlotOfClaim plans the slot of a claim, or returns why the queue's limit does not let the run start.
@@ -123,15 +129,21 @@ func (t *tx) judgeSlotOfClaim(e *entry, c *lane.ClaimCommand, todo *plan) error 
 	}
 	use, err := embedded.JudgeSlotOfClaim(c, has)
 	todo.freesSlot = use == embedded.FreeSlot
-	if err != nil || use != embedded.TakeSlot {
+	if err == nil && use == embedded.TakeSlot {
+		err = t.judgeRoom(e.partition(), c.Queue.Concurrency, todo, embedded.LostRace(lane.LostCapacity))
+	}
+	if err != nil || !c.Queue.Rated() {
 		return err
 	}
-	return t.judgeRoom(e.partition(), c.Queue.Concurrency, todo, embedded.LostRace(lane.LostCapacity))
+	if ok, err := t.judgeStart(e.partition(), c.Queue, c.At, todo); err != nil || !ok {
+		return cmp.Or(err, error(embedded.LateStart{Pace: todo.pace}))
+	}
+	return nil
 }
 
 // judgeSlotOfCreation plans the slot of a creation that needs one, at the time of its events.
 func (t *tx) judgeSlotOfCreation(env int64, p *prepared, todo *plan) error {
-	if !embedded.NeedsSlot(p.Transition) {
+	if !embedded.NeedsSlot(p.Transition) && !embedded.NeedsStart(p.Transition) {
 		return nil
 	}
 	queue, err := t.s.names.find(t.Conn, string(p.Projected.Queue))
@@ -139,8 +151,19 @@ func (t *tx) judgeSlotOfCreation(env int64, p *prepared, todo *plan) error {
 		return err
 	}
 	todo.now = embedded.At(p.Events[len(p.Events)-1].OccurredAt)
-	return t.judgeRoom(partitionKey{env, queue, p.Projected.ConcurrencyKey}, p.Queue.Concurrency, todo,
-		embedded.NoSlot(p.Projected.ID))
+	key := partitionKey{env, queue, p.Projected.ConcurrencyKey}
+	if embedded.NeedsSlot(p.Transition) {
+		if err := t.judgeRoom(key, p.Queue.Concurrency, todo, embedded.NoSlot(p.Projected.ID)); err != nil {
+			return err
+		}
+	}
+	if !embedded.NeedsStart(p.Transition) {
+		return nil
+	}
+	if ok, err := t.judgeStart(key, p.Queue, todo.now.Time(), todo); err != nil || !ok {
+		return cmp.Or(err, embedded.NoSlot(p.Projected.ID))
+	}
+	return nil
 }
 
 func (t *tx) judgeRoom(p partitionKey, limit int, todo *plan, none error) error {

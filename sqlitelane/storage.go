@@ -59,6 +59,7 @@ func (*Storage) Capabilities() lane.StorageCapabilities {
 		DurableState:              true,
 		EnforcesIdempotency:       true,
 		EnforcesQueueConcurrency:  true,
+		EnforcesQueueRate:         true,
 		EnforcesSingleton:         true,
 		LeasesRuns:                true,
 		PersistsOutbox:            true,

@@ -66,6 +66,9 @@ func (t *Transport) SendWakeups(ctx context.Context, wakeups []lane.DelayedWakeu
 			continue
 		}
 		entry.DelaySeconds = delaySeconds(w.Delay)
+		if w.Early {
+			entry.DelaySeconds = int32(max(w.Delay, 0) / time.Second)
+		}
 		if t.fair {
 			entry.MessageGroupId = aws.String(groupID(w.Queue, string(w.RunID)))
 		}

@@ -22,6 +22,8 @@ type taskEntry struct {
 	Queue           runlane.QueueName        `yaml:"queue"`
 	Concurrency     int                      `yaml:"concurrency"`
 	DispatchTimeout span                     `yaml:"dispatchTimeout"`
+	Rate            runlane.Rate             `yaml:"rate"`
+	Burst           int                      `yaml:"burst"`
 	MaxAttempts     int                      `yaml:"maxAttempts"`
 	Backoff         span                     `yaml:"backoff"`
 	MaxBackoff      span                     `yaml:"maxBackoff"`
@@ -143,10 +145,12 @@ func (b *builder) options(e *taskEntry, timeout time.Duration) *runlane.TaskOpti
 		IdempotencyKey: b.key("idempotencyKey", e.IdempotencyKey),
 		SingletonKey:   b.key("singletonKey", e.SingletonKey),
 	}
-	if e.Queue != "" || e.Concurrency != 0 || e.DispatchTimeout != 0 {
-		o.Queue = runlane.Queue{
-			Name: e.Queue, Concurrency: e.Concurrency, DispatchTimeout: time.Duration(e.DispatchTimeout),
-		}
+	queue := runlane.Queue{
+		Name: e.Queue, Concurrency: e.Concurrency, DispatchTimeout: time.Duration(e.DispatchTimeout),
+		Rate: e.Rate, Burst: e.Burst,
+	}
+	if queue != (runlane.Queue{}) {
+		o.Queue = queue
 	}
 	switch {
 	case e.MaxBackoff > 0:

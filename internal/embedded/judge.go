@@ -29,6 +29,9 @@ func (l LostRace) Error() string { return string(l) }
 
 // Lost converts the error of a commit into the result of a claim or reservation.
 func Lost(err error) (*lane.Acquisition, error) {
+	if late, ok := errors.AsType[LateStart](err); ok {
+		return &lane.Acquisition{Outcome: lane.LostRate, Pace: late.Pace}, nil
+	}
 	if lost, ok := errors.AsType[LostRace](err); ok {
 		return &lane.Acquisition{Outcome: lane.Outcome(lost)}, nil
 	}

@@ -27,7 +27,33 @@ func JudgeSlots(t *lane.Transition) error {
 
 // NeedsSlot reports whether a creation needs a free slot: it has a reservation or executes at once.
 func NeedsSlot(t *lane.Transition) bool {
-	return t.Queue.Bounded() && (t.Reserves() || t.Projected.Status == runlane.StatusRunning)
+	return t.Queue.Concurrency > 0 && (t.Reserves() || t.Projected.Status == runlane.StatusRunning)
+}
+
+// NeedsStart reports whether a creation is a start by the queue's rate: it executes at once.
+func NeedsStart(t *lane.Transition) bool {
+	return t.Queue.Rated() && t.Projected.Status == runlane.StatusRunning
+}
+
+// LateStart is the outcome of a claim that the queue's rate does not allow yet, until [Lost] converts it.
+type LateStart struct{ Pace lane.Pace }
+
+func (l LateStart) Error() string { return string(lane.LostRate) }
+
+// RoomFor is how many runs of a partition may get a slot and a ticket, or start now, by its used slots and its pace.
+func RoomFor(q runlane.Queue, taken int, pace lane.Pace, at time.Time, starts bool) int {
+	left := runlane.MaxPageLimit
+	if q.Concurrency > 0 {
+		left = q.Concurrency - taken
+	}
+	switch {
+	case !q.Rated():
+	case starts:
+		left = min(left, pace.Starts(q, at))
+	default:
+		left = min(left, pace.Tickets(q, at, at.Add(lane.TicketsAhead)))
+	}
+	return left
 }
 
 // SlotUse is the effect of a claim on its run's slot.
@@ -36,7 +62,7 @@ type SlotUse int
 const (
 	// KeepSlot changes nothing: the run has a slot from its reservation or from an earlier claim.
 	KeepSlot SlotUse = iota
-	// FreeSlot drops an expired reservation of a queue that is no longer limited.
+	// FreeSlot drops an expired reservation of a queue that no longer limits concurrency.
 	FreeSlot
 	// TakeSlot takes a free slot. Without one the claim ends as lane.LostCapacity.
 	TakeSlot
@@ -48,7 +74,7 @@ func JudgeSlotOfClaim(c *lane.ClaimCommand, occupies bool) (SlotUse, error) {
 	switch {
 	case occupies:
 		return KeepSlot, nil
-	case !c.Queue.Bounded():
+	case c.Queue.Concurrency == 0:
 		return FreeSlot, nil
 	case !c.Slot:
 		return KeepSlot, LostRace(lane.LostReservation)
@@ -60,15 +86,15 @@ func JudgeSlotOfClaim(c *lane.ClaimCommand, occupies bool) (SlotUse, error) {
 // Room limits a scan to as many runs of a partition as it has free slots. K identifies a partition in the lane.
 type Room[K comparable] struct{ left map[K]int }
 
-// Allows decides about a runnable run without a slot. taken counts the partition's used slots.
-func (r *Room[K]) Allows(policy runlane.Queue, of K, taken func() (int, error)) (bool, error) {
+// Allows decides about a runnable run without a slot. room is the partition's, see [RoomFor].
+func (r *Room[K]) Allows(of K, room func() (int, error)) (bool, error) {
 	left, known := r.left[of]
 	if !known {
-		n, err := taken()
+		n, err := room()
 		if err != nil {
 			return false, err
 		}
-		left = policy.Concurrency - n
+		left = n
 		if r.left == nil {
 			r.left = map[K]int{}
 		}

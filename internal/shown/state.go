@@ -23,6 +23,8 @@ type Queue struct {
 	Name            runlane.QueueName `json:"queue"`
 	Concurrency     int               `json:"concurrency"`
 	DispatchTimeout string            `json:"dispatchTimeout,omitempty"`
+	Rate            string            `json:"rate,omitempty"`
+	Burst           int               `json:"burst,omitempty"`
 	Known           bool              `json:"known"`
 	Stored          bool              `json:"stored,omitempty"`
 	Bound           bool              `json:"bound"`
@@ -35,6 +37,8 @@ func QueueOf(state *core.QueueState) Queue {
 		Name:            state.Queue.Name,
 		Concurrency:     state.Queue.Concurrency,
 		DispatchTimeout: Duration(state.Queue.DispatchTimeout),
+		Rate:            state.Queue.Rate.String(),
+		Burst:           state.Queue.Burst,
 		Known:           state.Known,
 		Stored:          state.Stored,
 		Bound:           state.Bound,
@@ -103,6 +107,8 @@ type Task struct {
 	Queue           runlane.QueueName `json:"queue"`
 	Concurrency     int               `json:"concurrency"`
 	DispatchTimeout string            `json:"dispatchTimeout,omitempty"`
+	Rate            string            `json:"rate,omitempty"`
+	Burst           int               `json:"burst,omitempty"`
 	MaxAttempts     int               `json:"maxAttempts"`
 	Backoff         string            `json:"backoff,omitempty"`
 	Timeout         string            `json:"timeout,omitempty"`
@@ -131,6 +137,8 @@ func TaskOf(task *core.TaskState, now time.Time) *Task {
 		Queue:           task.Queue.Name,
 		Concurrency:     task.Queue.Concurrency,
 		DispatchTimeout: Duration(task.Queue.DispatchTimeout),
+		Rate:            task.Queue.Rate.String(),
+		Burst:           task.Queue.Burst,
 		MaxAttempts:     task.MaxAttempts,
 		Backoff:         task.Backoff,
 		Timeout:         Duration(task.Timeout),

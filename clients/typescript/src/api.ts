@@ -914,6 +914,7 @@ export interface Progress {
 
 export interface Queue {
   bound: boolean;
+  burst?: number;
   carrier?: string;
   concurrency: number;
   dispatchTimeout?: string;
@@ -921,6 +922,7 @@ export interface Queue {
   known: boolean;
   ordered?: boolean;
   queue: string;
+  rate?: string;
   stored?: boolean;
   /** version of the contract */
   v: 1;
@@ -931,6 +933,7 @@ export interface QueueStats {
   atLeast?: boolean;
   backlog: number;
   bound: boolean;
+  burst?: number;
   carrier?: string;
   concurrency: number;
   delayed: number;
@@ -945,6 +948,7 @@ export interface QueueStats {
   oldestWaiting?: string;
   ordered?: boolean;
   queue: string;
+  rate?: string;
   reserved?: number;
   running: number;
   stored?: boolean;
@@ -1086,6 +1090,7 @@ export interface Step {
 
 export interface Task {
   backoff?: string;
+  burst?: number;
   concurrency: number;
   dispatchTimeout?: string;
   errorMessages: boolean;
@@ -1098,6 +1103,7 @@ export interface Task {
   known: boolean;
   maxAttempts: number;
   queue: string;
+  rate?: string;
   schema?: unknown;
   seenAt?: string;
   taskId: string;

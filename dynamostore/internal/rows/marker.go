@@ -202,6 +202,9 @@ func (c *Change) markerAfter(run *Run) (after Marker, keep bool) {
 		if pending := c.Initial.ClaimUntil.IsZero() && !c.Initial.Published; requested && pending {
 			return Marker{Unpublished, run.UpdatedAt}, false
 		}
+		if c.Reserves() {
+			due = max(due, ToMillis(lane.TicketTime(c.Projected, c.Queue)))
+		}
 		return Marker{Deliverable, due}, false
 	case status.Owned():
 		if !Claims(c.Transition) {

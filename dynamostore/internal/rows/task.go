@@ -28,10 +28,13 @@ type Task struct {
 	Version         int               `dynamodbav:"cv"`
 	KeepLogs        bool              `dynamodbav:"kl"`
 	// Keep has the times of succeeded, failed and cancelled runs, or is absent.
-	Keep []time.Duration `dynamodbav:"kp,omitempty"`
+	Keep       []time.Duration `dynamodbav:"kp,omitempty"`
+	RateCount  int             `dynamodbav:"rc,omitempty"` // the queue's rate, absent without one
+	RatePeriod time.Duration   `dynamodbav:"rp,omitempty"`
+	Burst      int             `dynamodbav:"rb,omitempty"`
 }
 
-// taskChange sets every attribute but kp. Unknown ones stay.
+// taskChange sets every attribute but those that are absent by default. Unknown ones stay.
 const taskChange = "SET #qn = :qn, #qc = :qc, #qd = :qd, #it = :it, #kc = :kc, #ki = :ki, #ks = :ks, #ma = :ma, #bo " +
 	"= :bo, #to = :to, #em = :em, #sa = :sa, #cv = :cv, #kl = :kl"
 
@@ -55,6 +58,9 @@ func NewTaskItem(e runlane.Environment, r *lane.TaskRecord) Task {
 		SeenAt:          ToMillis(r.SeenAt),
 		Version:         r.Version,
 		KeepLogs:        r.KeepLogs,
+		RateCount:       r.Queue.Rate.Count,
+		RatePeriod:      r.Queue.Rate.Period,
+		Burst:           r.Queue.Burst,
 	}
 	if r.Keep != (runlane.Keep{}) {
 		i.Keep = []time.Duration{r.Keep.Succeeded, r.Keep.Failed, r.Keep.Cancelled}
@@ -73,17 +79,27 @@ func (i *Task) Put() (*item.Update, error) {
 			values[":"+name] = v
 		}
 	}
-	keep := ", #kp = :kp"
-	if i.Keep == nil {
-		keep = " REMOVE #kp"
+	set, remove := taskChange, ""
+	for _, name := range []string{"kp", "rc", "rp", "rb"} {
+		if _, has := raw[name]; has {
+			set += ", #" + name + " = :" + name
+		} else {
+			remove += ", #" + name
+		}
 	}
-	return &item.Update{Key: item.KeyOf(raw), Expression: taskChange + keep, Values: values}, nil
+	if remove != "" {
+		set += " REMOVE " + remove[2:]
+	}
+	return &item.Update{Key: item.KeyOf(raw), Expression: set, Values: values}, nil
 }
 
 func (i *Task) Record() lane.TaskRecord {
 	r := lane.TaskRecord{
-		ID:             runlane.TaskID(i.SK),
-		Queue:          runlane.Queue{Name: i.Queue, Concurrency: i.Concurrency, DispatchTimeout: i.DispatchTimeout},
+		ID: runlane.TaskID(i.SK),
+		Queue: runlane.Queue{
+			Name: i.Queue, Concurrency: i.Concurrency, DispatchTimeout: i.DispatchTimeout,
+			Rate: runlane.Rate{Count: i.RateCount, Period: i.RatePeriod}, Burst: i.Burst,
+		},
 		IdempotencyTTL: i.IdempotencyTTL,
 		Keys: runlane.TaskKeys{
 			Concurrency: i.ConcurrencyKey,

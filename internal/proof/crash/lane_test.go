@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 }
 
 // queueNames are those of the queues that every lane has.
-var queueNames = []runlane.QueueName{runlane.DefaultQueue.Name, crash.Narrow.Name}
+var queueNames = []runlane.QueueName{runlane.DefaultQueue.Name, crash.Narrow.Name, crash.Paced.Name}
 
 // awsLane is one process's way to an environment of a table, and its queues.
 type awsLane struct {

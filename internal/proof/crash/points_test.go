@@ -68,6 +68,23 @@ var exceptions = map[string]string{
 	"core.(*delivery).giveBackSlot > lane.Storage.ReleaseRunDispatch":                    givenBack,
 	"dynamostore.(*Store).ReleaseRunDispatch > dynamostore/internal/ddb.(*Table).Delete": givenBack,
 
+	// Rates: real time passes between the scenarios' wakeups, so none is late, and no line is long.
+	"core.(*Runtime).create > core.(*Runtime).commitCreation (2)":     "a run for later in a bounded queue: one commit, as of a run that finds no slot",
+	"core.(*Runtime).create > core.(*Runtime).commitCreation (3)":     lined,
+	"core.(*Runtime).reserve > core.(*Runtime).takeTicket":            lined,
+	"dynamostore.(*Store).create > dynamostore.(*Store).creationSlot": "a run that executes at once at a rate: as before a claim",
+	"core.(*Runtime).sendTicketed > core.(*Runtime).send":             "as publishing without tickets",
+	"core.(*Runtime).wants > core.(*Runtime).reserveFreed":            lined,
+	"core.(*delivery).late > core.(*Runtime).publishReserved":         lateStart,
+	"core.(*delivery).late > core.(*Runtime).requestDelivery":         lateStart,
+	"core.(*delivery).late > core.(*Runtime).reserveFor":              lateStart,
+	"core.(*delivery).late > core.(*Runtime).sendDelayed":             lateStart,
+	"core.(*delivery).late > core.(*Runtime).takeTicket":              lateStart,
+	"core.(*delivery).offerTicket > core.(*Runtime).offerNext":        lined,
+	"core.(*delivery).take > core.(*delivery).late":                   lateStart,
+	"core.(*delivery).take > core.(*delivery).offerTicket":            lined,
+	"dynamostore.(*Store).creationSlot > dynamostore.(*Store).start":  "a start that is counted and not used costs an interval, as before a claim",
+
 	// The writes of an operator's pruning, which a scenario comes to.
 	"core.(*tick).prune > core.(*looking).look":                               pruned,
 	"core.(*looking).look > core.(*looking).passes":                           pruned,
@@ -199,6 +216,8 @@ const (
 	tookOver   = "a program with other times; it is the write of a schedule's mark, as after every evaluation"
 	givenBack  = "one deletion, which changes no run; time frees the slot otherwise"
 	askedAgain = "one commit, by which a run whose slot was given back waits for one like any other; then the tick reserves by the same calls"
+	lined      = "a ticket and a reservation, as the tick makes them for runs in line"
+	lateStart  = "a ticket, then one commit and its wakeup; the tick does the same when the reservation is over"
 	halved     = "a damaged run among those to be asked: the same reading of fewer, and no run is damaged by a death"
 	lineLater  = "a second after a line; the lines at the end of an attempt are the same write"
 	versioned  = "the same write as before a step"

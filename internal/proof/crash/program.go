@@ -31,11 +31,16 @@ type Act struct {
 // Narrow holds one run at a time.
 var Narrow = runlane.Queue{Name: "line", Concurrency: 1}
 
-// Play, Lined and Timed are the tasks. Runs of Lined are in [Narrow], and an attempt of Timed has a second.
+// Paced starts a run every two seconds.
+var Paced = runlane.Queue{Name: "paced", Rate: runlane.PerMinute(30)}
+
+// Play, Lined, Timed and Rated are the tasks. Runs of Lined are in [Narrow], those of Rated in [Paced], and an attempt of
+// Timed has a second.
 var (
 	Play  = newTask("play", runlane.DefaultQueue, 0)
 	Lined = newTask("lined", Narrow, 0)
 	Timed = newTask("timed", runlane.DefaultQueue, time.Second)
+	Rated = newTask("rated", Paced, 0)
 )
 
 func newTask(id runlane.TaskID, queue runlane.Queue, timeout time.Duration) *runlane.Task[Act] {
@@ -52,7 +57,7 @@ func newTask(id runlane.TaskID, queue runlane.Queue, timeout time.Duration) *run
 var Retry = runlane.Retry{MaxAttempts: 3, Backoff: runlane.Fixed(20 * time.Second), NoJitter: true}
 
 func (p *Process) handlers() []runlane.Handler {
-	return []runlane.Handler{Play.Handle(p.Execute), Lined.Handle(p.Execute), Timed.Handle(p.Execute)}
+	return []runlane.Handler{Play.Handle(p.Execute), Lined.Handle(p.Execute), Timed.Handle(p.Execute), Rated.Handle(p.Execute)}
 }
 
 // Execute is the handler of all tasks. It has one side effect: a line in the ledger.

@@ -28,8 +28,11 @@ func triggers() []Scenario {
 	full := Triggering("trigger on a full queue", line, nil)
 	full.Prepare, full.Judge, full.Repeat = triggered(line, nil), Succeed, SlotIsFree
 
+	ticketed := Triggering("trigger with a ticket", Rated.With(doing("")), nil)
+	ticketed.Prepare, ticketed.Judge = triggered(Rated.With(doing("")), nil), Succeed
+
 	return []Scenario{
-		simple, keys, slot, full,
+		simple, keys, slot, full, ticketed,
 		Triggering("trigger delayed", plain, &runlane.TriggerOptions{Delay: 30 * time.Second}),
 		Triggering("trigger deferred", plain, &runlane.TriggerOptions{Deferred: true}),
 		{
@@ -94,6 +97,8 @@ func deliveries() []Scenario {
 		p.Advance(Between)
 	}
 
+	paced := Delivering("delivery at a rate", Rated.With(doing("")), Rated.With(doing("")))
+
 	next := Delivering("execute next", plain)
 	next.Act = func(ctx context.Context, p *Process) error {
 		_, err := p.Runtime.ExecuteNext(ctx, nil)
@@ -137,7 +142,7 @@ func deliveries() []Scenario {
 		Delivering("delivery", plain),
 		Delivering("delivery with an output", Play.With(doing(doReport))),
 		Delivering("delivery that is retried", Play.With(doing(doFail))),
-		refusing, following, cancelling, succession, takeOver, suspect, last, slotless, next, working, ignoring, stopping,
+		refusing, following, cancelling, succession, takeOver, suspect, last, slotless, paced, next, working, ignoring, stopping,
 		draining, maintaining,
 	}
 }

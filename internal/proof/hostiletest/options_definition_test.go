@@ -1,6 +1,7 @@
 package hostiletest_test
 
 import (
+	"math"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -87,6 +88,18 @@ func definitionRules() map[string]rule {
 		"runlane.Queue.DispatchTimeout": refuses(
 			queueing("negative", runlane.Queue{Name: "bound", Concurrency: 1, DispatchTimeout: -1}),
 			queueing("without a limit", runlane.Queue{Name: "bound", DispatchTimeout: time.Minute}),
+		),
+		"runlane.Queue.Rate": refuses(
+			queueing("negative", runlane.Queue{Name: "bound", Rate: runlane.PerSecond(-1)}),
+			queueing("without a period", runlane.Queue{Name: "bound", Rate: runlane.Rate{Count: 1}}),
+			queueing("above the largest", runlane.Queue{Name: "bound", Rate: runlane.PerSecond(runlane.MaxQueueRate + 1)}),
+			queueing("too long a period", runlane.Queue{Name: "bound", Rate: runlane.Rate{Count: 1, Period: math.MaxInt64}}),
+			queueing("too many", runlane.Queue{Name: "bound", Rate: runlane.PerHour(math.MaxInt)}),
+		),
+		"runlane.Queue.Burst": refuses(
+			queueing("negative", runlane.Queue{Name: "bound", Rate: runlane.PerSecond(1), Burst: -1}),
+			queueing("above the largest", runlane.Queue{Name: "bound", Rate: runlane.PerSecond(1), Burst: runlane.MaxQueueBurst + 1}),
+			queueing("without a rate", runlane.Queue{Name: "bound", Burst: 1}),
 		),
 
 		"runlane.Retry.MaxAttempts": refuses(retrying("negative", runlane.Retry{MaxAttempts: -1})),

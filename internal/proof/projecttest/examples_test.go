@@ -63,6 +63,8 @@ var excused = map[string]string{
 	"runlane.BackoffFunc.":         "a Backoff: the runtime calls it",
 	"runlane.Exponential.":         "a Backoff: the runtime calls it",
 	"runlane.Queue.Bounded":        "for runtimes and storages",
+	"runlane.Queue.Rated":          "for runtimes and storages",
+	"runlane.Rate.MarshalText":     "for encoders, as String",
 	"runlane.EventTypes":           "for tools that list the vocabulary",
 	"runlane.Statuses":             "for tools that list the vocabulary",
 	"core.Waits":                   "for tools that list the vocabulary",

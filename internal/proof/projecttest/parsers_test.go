@@ -18,6 +18,7 @@ var parserTargets = map[string]string{
 	"EventRecord.UnmarshalJSON":                 "FuzzEventRecord",
 	"UnmarshalBody":                             "FuzzEventRecord",
 	"ParseDuration":                             "FuzzParseDuration",
+	"Rate.UnmarshalText":                        "FuzzRate",
 	"longPart":                                  "FuzzParseDuration",
 	"Task.Decode":                               "FuzzPayload",
 	"fillResult":                                "FuzzStepResult",

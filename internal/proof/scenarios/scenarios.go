@@ -55,7 +55,7 @@ func scenarioTable() []scenarioGroup {
 		{"Outcome", outcomeScenarios()},
 		{"Publish", publishScenarios()},
 		{"Tick", tickScenarios()},
-		{"Queues", queueScenarios()},
+		{"Queues", append(queueScenarios(), rateScenarios()...)},
 		{"Stats", statsScenarios()},
 		{"Rules", ruleScenarios()},
 		{"Schedules", scheduleScenarios()},

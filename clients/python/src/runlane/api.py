@@ -1106,9 +1106,11 @@ class _QueueNeeded(TypedDict):
 
 
 class Queue(_QueueNeeded, total=False):
+    burst: int
     carrier: str
     dispatchTimeout: str
     ordered: bool
+    rate: str
     stored: bool
 
 
@@ -1130,6 +1132,7 @@ class _QueueStatsNeeded(TypedDict):
 
 class QueueStats(_QueueStatsNeeded, total=False):
     atLeast: bool
+    burst: int
     carrier: str
     dispatchTimeout: str
     keys: list[KeyStats]
@@ -1138,6 +1141,7 @@ class QueueStats(_QueueStatsNeeded, total=False):
     nextDue: str
     oldestWaiting: str
     ordered: bool
+    rate: str
     reserved: int
     stored: bool
 
@@ -1307,10 +1311,12 @@ class _TaskNeeded(TypedDict):
 
 class Task(_TaskNeeded, total=False):
     backoff: str
+    burst: int
     dispatchTimeout: str
     gone: bool
     keep: Keep
     keepLogs: bool
+    rate: str
     schema: Any
     seenAt: str
     timeout: str
