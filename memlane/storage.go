@@ -71,6 +71,7 @@ type environment struct {
 	schedules   map[runlane.ScheduleID]*schedule    // nil if empty
 	progress    map[runlane.RunID]runlane.Progress  // the last notes; nil if empty
 	tasks       map[runlane.TaskID]lane.TaskRecord  // nil if empty
+	pauses      lane.Pauses                         // never changed in place
 	flows       map[runlane.FlowID]*lane.FlowRecord // nil if empty
 
 	// Queues that were ever limited, and their used partitions. nil if empty.

@@ -10,8 +10,10 @@ const (
 
 // schema is format 1 with the additions made since.
 var schema = file.Schema{
-	Tables:    tables,
-	Additions: []file.Addition{records, ordered, signals, orderedQueues, callsAndEnds, commits, flows, flowsOver, lists},
+	Tables: tables,
+	Additions: []file.Addition{
+		records, ordered, signals, orderedQueues, callsAndEnds, commits, flows, flowsOver, lists, pausesOfQueues,
+	},
 }
 
 // tables creates the tables of an empty file.
@@ -183,4 +185,12 @@ var lists = file.Addition{
 var orderedQueues = file.Addition{
 	Name:       "ordered_queues",
 	Statements: []string{`CREATE TABLE ordered_queues(name TEXT PRIMARY KEY) STRICT, WITHOUT ROWID`},
+}
+
+// pausesOfQueues are the pauses of an environment's queues and tasks, as JSON.
+var pausesOfQueues = file.Addition{
+	Name: "pauses",
+	Statements: []string{
+		`CREATE TABLE pauses(env INTEGER PRIMARY KEY, version INTEGER NOT NULL, entries TEXT NOT NULL) STRICT`,
+	},
 }

@@ -34,6 +34,7 @@ const (
 	OwnerSK   = "owner"
 	LogPrefix = "log:"
 	ShardsSK  = "shards"
+	PausesSK  = "pauses"
 )
 
 // RunPK is the partition key of a run and everything that belongs to it.
