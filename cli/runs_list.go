@@ -93,13 +93,7 @@ func (s *session) listRuns(
 		if err != nil {
 			return shown, err
 		}
-		var retries map[runlane.RunID]*runlane.Run
-		if !s.json {
-			if retries, err = rt.Runs().Retries(ctx, page.Items); err != nil {
-				return shown, err
-			}
-		}
-		if err := s.showRuns(page.Items, retries, shown > 0, options.Waiting == runlane.WaitingInput); err != nil {
+		if err := s.showRuns(page.Items, shown > 0, options.Waiting == runlane.WaitingInput); err != nil {
 			return shown, err
 		}
 		shown += len(page.Items)
@@ -115,11 +109,8 @@ func (s *session) listRuns(
 	}
 }
 
-// showRuns shows a page of runs, and by what failed ones were retried. With asked it includes the questions that runs
-// ask a person.
-func (s *session) showRuns(
-	runs []runlane.RunSummary, retries map[runlane.RunID]*runlane.Run, headed, asked bool,
-) error {
+// showRuns shows a page of runs. With asked it includes the questions that runs ask a person.
+func (s *session) showRuns(runs []runlane.RunSummary, headed, asked bool) error {
 	if s.json {
 		for i := range runs {
 			if err := s.emit("run.summary", &runs[i]); err != nil {
@@ -145,9 +136,6 @@ func (s *session) showRuns(
 	for i := range runs {
 		run := &runs[i]
 		age, text := instant(run.CreatedAt), aboutRun(run)
-		if retries[run.ID] != nil {
-			text = "retried, " + text
-		}
 		if !s.absolute {
 			age = rough(s.now().Sub(run.CreatedAt))
 		}

@@ -18,7 +18,7 @@ const handOverRounds = 5
 // slots that stay free.
 func (rt *Runtime) handOver(ctx context.Context, run *runlane.Run) {
 	queue := rt.policy(run.Queue)
-	if !queue.Bounded() {
+	if !queue.Bounded() || rt.queuePaused(ctx, queue.Name) {
 		return
 	}
 	limited := afterCommit(ctx)
@@ -67,7 +67,9 @@ func (t *tick) dispatch(ctx context.Context) StageResult {
 	list := func(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 		return t.rt.storage().ListRunsNeedingDispatch(ctx, q)
 	}
-	return t.paged(ctx, list, t.query(now), func(refs []lane.RunRef) StageResult {
+	q := t.query(now)
+	q.Without = t.aside.queues
+	return t.paged(ctx, list, q, func(refs []lane.RunRef) StageResult {
 		return t.reserveAll(ctx, refs, now)
 	})
 }
@@ -187,7 +189,7 @@ func (rt *Runtime) reserveAndPublish(ctx context.Context, run *runlane.Run, at t
 // reserveFreed reserves a slot for a run that was just created without one: a process that freed a slot meanwhile may
 // not have seen the run. Best effort, like handOver.
 func (rt *Runtime) reserveFreed(ctx context.Context, run *runlane.Run) {
-	if !rt.policy(run.Queue).Bounded() {
+	if !rt.policy(run.Queue).Bounded() || rt.queuePaused(ctx, run.Queue) {
 		return
 	}
 	limited := afterCommit(ctx)

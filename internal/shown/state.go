@@ -189,6 +189,7 @@ func TickOf(result *core.TickResult) *Tick {
 		{"told", result.Told},
 		{"delivered", result.Delivered},
 		{"redelivered", result.Redelivered},
+		{"woken", result.Woken},
 		{"scheduled", result.Scheduled},
 		{"dispatched", result.Dispatched},
 		{"flushed", result.Flushed},

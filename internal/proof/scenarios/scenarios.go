@@ -56,6 +56,7 @@ func scenarioTable() []scenarioGroup {
 		{"Publish", publishScenarios()},
 		{"Tick", tickScenarios()},
 		{"Queues", queueScenarios()},
+		{"Pauses", pauseScenarios()},
 		{"Stats", statsScenarios()},
 		{"Rules", ruleScenarios()},
 		{"Schedules", scheduleScenarios()},
