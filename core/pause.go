@@ -298,7 +298,7 @@ func (rt *Runtime) resumePaused(
 	err := rt.editPauses(ctx, func(p *lane.Pauses) (bool, error) {
 		at := findPause(p, &pause)
 		if at < 0 {
-			return false, invalidInput("list what is paused with Queues().Pauses", "%s is not paused", pause.Name())
+			return false, invalidInput("list the queues or the tasks to see what is paused", "%s is not paused", pause.Name())
 		}
 		e := &p.Entries[at]
 		again := !e.ResumedAt.IsZero()

@@ -21,11 +21,14 @@ const (
 type Pause struct {
 	Queue runlane.QueueName `json:"queue,omitempty"`
 	Task  runlane.TaskID    `json:"task,omitempty"`
-	Since time.Time         `json:"since"`
+	// Since is when the pause began.
+	Since time.Time `json:"since"`
 	// Until ends the pause. Zero: it lasts until someone resumes.
-	Until  time.Time     `json:"until,omitzero"`
-	Actor  runlane.Actor `json:"actor"`
-	Reason string        `json:"reason,omitempty"`
+	Until time.Time `json:"until,omitzero"`
+	// Actor paused, for Reason.
+	Actor runlane.Actor `json:"actor"`
+	// Reason is a text for people.
+	Reason string `json:"reason,omitempty"`
 	// ResumedAt is when the pause ended. The entry stays until all runs that waited have a new wakeup.
 	ResumedAt time.Time `json:"resumedAt,omitzero"`
 	// After is where the search for such runs goes on.
@@ -52,6 +55,7 @@ func (p *Pause) Same(other *Pause) bool { return p.Queue == other.Queue && p.Tas
 // Pauses are all pauses of an environment. Version counts their changes; 0: there was none yet.
 type Pauses struct {
 	Version int64
+	// Entries are of different queues and tasks.
 	Entries []Pause
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/internals/contract.md, Pauses. They have no flag: without them a storage is asked for nothing here.
+// docs/internals/contract.md, Pauses.
 func pauseCases() []storageCase {
 	return []storageCase{
 		{"PausesComeBackAsTheyWerePut", nil, pausesRoundTrip},

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,6 +80,10 @@ func pauseQueue(t *testing.T, h Harness) {
 	written := len(s.history(before.ID))
 	for _, run := range []*runlane.Run{before, during, late} {
 		s.wantStatus(s.ignored(run, core.IgnoredPaused), runlane.StatusQueued)
+		e := s.explains("paused", s.rt, run.ID, core.WaitPaused)
+		if !strings.Contains(e.Next, `Queue "default" is paused since`) || !strings.Contains(e.Next, pauseWhy.Reason) {
+			t.Fatalf("explained by %q", e.Next)
+		}
 	}
 	s.clock.Advance(20 * time.Minute) // their wakeups count as lost meanwhile
 	s.settle()
@@ -225,6 +230,10 @@ func pauseOrdered(t *testing.T, h Harness) {
 	s.must(err)
 	s.clock.Advance(time.Millisecond)
 	runs = append(runs, s.trigger(task.With(jobPayload{}), nil)) // before those that waited have their wakeups
+	s.until("the list shows it", func() bool {
+		page, err := s.rt.Runs().List(s.Context(), &core.ListOptions{RunFilter: core.RunFilter{Queue: "default"}})
+		return err == nil && len(page.Items) == len(runs)
+	})
 	var wakeups []lane.Wakeup
 	s.until("all are woken", func() bool {
 		s.clock.Advance(15 * time.Second)
