@@ -1,5 +1,10 @@
 // Made of docs/openapi.json: go test ./internal/tools/clienttypes -update
 
+export interface Actor {
+  id?: string;
+  type: string;
+}
+
 export interface AnswerBody {
   /** any JSON, kept byte by byte; null unless given */
   body?: unknown;
@@ -341,6 +346,23 @@ export interface OneResult {
   runId?: string;
   status?: string;
   taskId?: string;
+}
+
+export interface Pause {
+  actor: Actor;
+  queue?: string;
+  reason?: string;
+  resumedAt?: string;
+  since: string;
+  taskId?: string;
+  until?: string;
+}
+
+export interface PauseBody {
+  /** for people, at most 256 bytes; kept with the change */
+  reason?: string;
+  /** when the pause ends; without it, it lasts until someone resumes */
+  until?: string;
 }
 
 export interface Problem {
@@ -879,6 +901,19 @@ export interface TaskPage {
   v: 1;
 }
 
+export interface PauseObject {
+  actor: Actor;
+  kind: "pause";
+  queue?: string;
+  reason?: string;
+  resumedAt?: string;
+  since: string;
+  taskId?: string;
+  until?: string;
+  /** version of the contract */
+  v: 1;
+}
+
 export interface ProblemObject {
   code: string;
   conflict?: string;
@@ -907,6 +942,7 @@ export interface Queue {
   kind: "queue";
   known: boolean;
   ordered?: boolean;
+  pause?: Pause;
   queue: string;
   stored?: boolean;
   /** version of the contract */
@@ -931,6 +967,7 @@ export interface QueueStats {
   nextDue?: string;
   oldestWaiting?: string;
   ordered?: boolean;
+  pause?: Pause;
   queue: string;
   reserved?: number;
   running: number;
@@ -1080,6 +1117,7 @@ export interface Task {
   kind: "task";
   known: boolean;
   maxAttempts: number;
+  pause?: Pause;
   queue: string;
   schema?: unknown;
   seenAt?: string;

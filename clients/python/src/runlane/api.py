@@ -5,6 +5,14 @@ from __future__ import annotations
 from typing import Any, Literal, TypedDict
 
 
+class _ActorNeeded(TypedDict):
+    type: str
+
+
+class Actor(_ActorNeeded, total=False):
+    id: str
+
+
 class _AnswerBodyNeeded(TypedDict):
     token: str
     """the token of a link"""
@@ -408,6 +416,26 @@ class OneResult(TypedDict, total=False):
     runId: str
     status: str
     taskId: str
+
+
+class _PauseNeeded(TypedDict):
+    actor: Actor
+    since: str
+
+
+class Pause(_PauseNeeded, total=False):
+    queue: str
+    reason: str
+    resumedAt: str
+    taskId: str
+    until: str
+
+
+class PauseBody(TypedDict, total=False):
+    reason: str
+    """for people, at most 256 bytes; kept with the change"""
+    until: str
+    """when the pause ends; without it, it lasts until someone resumes"""
 
 
 class _ProblemNeeded(TypedDict):
@@ -1059,6 +1087,22 @@ class TaskPage(_TaskPageNeeded, total=False):
     """for after; absent on the last page"""
 
 
+class _PauseObjectNeeded(TypedDict):
+    actor: Actor
+    kind: Literal["pause"]
+    since: str
+    v: Literal[1]
+    """version of the contract"""
+
+
+class PauseObject(_PauseObjectNeeded, total=False):
+    queue: str
+    reason: str
+    resumedAt: str
+    taskId: str
+    until: str
+
+
 class _ProblemObjectNeeded(TypedDict):
     code: str
     detail: str
@@ -1096,6 +1140,7 @@ class Queue(_QueueNeeded, total=False):
     carrier: str
     dispatchTimeout: str
     ordered: bool
+    pause: Pause
     stored: bool
 
 
@@ -1125,6 +1170,7 @@ class QueueStats(_QueueStatsNeeded, total=False):
     nextDue: str
     oldestWaiting: str
     ordered: bool
+    pause: Pause
     reserved: int
     stored: bool
 
@@ -1294,6 +1340,7 @@ class Task(_TaskNeeded, total=False):
     dispatchTimeout: str
     gone: bool
     keepLogs: bool
+    pause: Pause
     schema: Any
     seenAt: str
     timeout: str
