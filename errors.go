@@ -97,6 +97,9 @@ const (
 	ConflictWait ConflictKind = "wait"
 	// ConflictFlow: the flow was closed, retried or changed since it was read.
 	ConflictFlow ConflictKind = "flow"
+	// ConflictPauses: a pause of the queue or task keeps the run from starting now, or the pauses have changed since they
+	// were read.
+	ConflictPauses ConflictKind = "pauses"
 	// ConflictWrites: a condition of the application's own writes failed (see [TriggerOptions]); there is no run.
 	ConflictWrites ConflictKind = "writes"
 	// ConflictQueueCapacity: the bounded queue has no free slot.

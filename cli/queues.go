@@ -16,8 +16,10 @@ import (
 
 func queuesCommand() *command {
 	return &command{
-		name: "queues", short: "Look at queues: limits, depth, runs. Add one to a project",
-		below: []*command{queuesListCommand(), queuesStatsCommand(), queuesAddCommand()},
+		name: "queues", short: "Look at queues, pause and resume them. Add one to a project",
+		below: []*command{
+			queuesListCommand(), queuesStatsCommand(), pauseCommand("queue"), resumeCommand("queue"), queuesAddCommand(),
+		},
 	}
 }
 
@@ -28,7 +30,7 @@ func queuesListCommand() *command {
 		long: "KNOWN is whether this program has the queue's limit, from its code or RUNLANE_LIMITS; another " +
 			"program's LIMIT is the one that its ticks stored, or \"?\". BOUND is whether RUNLANE_QUEUES names the " +
 			"queue; \"by default\" its wakeups travel with those of default. ORDERED queues execute the runs of a " +
-			"concurrency key in turn.",
+			"concurrency key in turn. A note follows for each paused queue.",
 		examples: []string{"queues list"},
 		act: func(*flag.FlagSet) action {
 			return func(ctx context.Context, s *session, _ []string) error {
@@ -49,6 +51,9 @@ func queuesListCommand() *command {
 				}
 				if !s.json {
 					s.write(t)
+					for i := range states {
+						s.notePause(states[i].Pause)
+					}
 				}
 				return late
 			}

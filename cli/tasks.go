@@ -11,7 +11,10 @@ import (
 )
 
 func tasksCommand() *command {
-	return &command{name: "tasks", short: "Look at the tasks of the environment", below: []*command{tasksListCommand()}}
+	return &command{
+		name: "tasks", short: "Look at the tasks of the environment, pause and resume them",
+		below: []*command{tasksListCommand(), pauseCommand("task"), resumeCommand("task")},
+	}
 }
 
 func tasksListCommand() *command {
@@ -68,6 +71,9 @@ func (s *session) showTasks(tasks []core.TaskState) error {
 	}
 	if !s.json {
 		s.write(t)
+		for i := range tasks {
+			s.notePause(tasks[i].Pause)
+		}
 	}
 	return nil
 }

@@ -72,6 +72,7 @@ type delivery struct {
 	pauses     int                 // for the rate, in this delivery
 	suspects   chan struct{}       // of workers: has room for one suspect; nil: any number
 	reading    apart.Context       // of read
+	unread     bool                // the payload was not read, because the run is paused
 
 	// Of a claim for a client:
 	handlers map[runlane.TaskID]runlane.Handler // the client's tasks; nil: the runtime's
@@ -173,6 +174,9 @@ func (d *delivery) ignore(ctx context.Context, run *runlane.Run, j judgement) (*
 			return nil, err
 		}
 	}
+	if j.ignored == IgnoredPaused && d.byWakeup {
+		d.freePausedSlot(ctx, run)
+	}
 	return &DeliveryResult{Run: run, Ignored: j.ignored}, nil
 }
 
@@ -271,6 +275,7 @@ type judgement struct {
 //	was released by a shutdown, and is not due     is ignored; is handed back in an ordered queue
 //	is not due, and something may end its wait     is ignored: a tick sends another ahead
 //	is not due                                     is ignored, and sent again with a delay
+//	is of a paused queue or task                   is ignored: resuming sends another
 //	was abandoned too often                        is acknowledged, and the run is failed
 //	is of a queue that this process leaves alone   is handed back
 //	has a task without a handler here              is handed back
@@ -288,6 +293,9 @@ func (d *delivery) judge(ctx context.Context, run *runlane.Run, now time.Time, r
 		return j, d.redeliverIfOwned(ctx, run, j)
 	}
 	var err error
+	if j.ignored, err = d.judgePauses(ctx, run, j.at); err != nil || j.ignored != "" {
+		return j, err
+	}
 	if j.abandoned, err = d.rt.abandonedTooOften(ctx, run, j.at); err != nil || j.abandoned > 0 {
 		return j, err
 	}
@@ -323,6 +331,9 @@ func (d *delivery) read(ctx context.Context) (*runlane.Run, error) {
 	}
 	if why := d.judgeRun(run, d.rt.now()).ignored; why != "" && why != IgnoredNotDue { // it may wait and execute
 		return run, nil
+	}
+	if d.unread, err = d.paused(ctx, run); err != nil || d.unread {
+		return run, err
 	}
 	return run, d.rt.codec.fill(ctx, run)
 }

@@ -63,6 +63,37 @@ func ExampleQueues_InUse() {
 	// mail false true
 }
 
+// A fault downstream: runs are made, and none starts until someone resumes.
+func ExampleQueues_Pause() {
+	rt := openExample()
+	defer rt.close()
+	ctx := context.Background()
+	do(rt.Queues().Pause(ctx, "mail", &core.PauseOptions{ChangeOptions: core.ChangeOptions{Reason: "the mail server is down"}}))
+	made := do(rt.Trigger(ctx, welcome.With("ada@example.org"), nil))
+	next := do(rt.ExecuteNext(ctx, nil))
+	fmt.Println(made.Run.Status, next.Run == nil, do(rt.Queues().Pauses(ctx))[0].Reason)
+	do(rt.Queues().Resume(ctx, "mail", nil))
+	next = do(rt.ExecuteNext(ctx, nil))
+	fmt.Println(next.Run.Status)
+	// Output:
+	// queued true the mail server is down
+	// succeeded
+}
+
+// A task is paused in all of its queues.
+func ExampleTasks_Pause() {
+	rt := openExample()
+	defer rt.close()
+	ctx := context.Background()
+	paused := do(rt.Tasks().Pause(ctx, welcome.ID(), &core.PauseOptions{Until: rt.now.Add(time.Hour)}))
+	fmt.Println(paused.Until.Sub(paused.Since))
+	resumed := do(rt.Tasks().Resume(ctx, welcome.ID(), nil))
+	fmt.Println(resumed.ResumedAt.Equal(rt.now))
+	// Output:
+	// 1h0m0s
+	// true
+}
+
 func ExampleQueues_Stats() {
 	rt := openExample()
 	defer rt.close()

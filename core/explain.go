@@ -15,8 +15,8 @@ type Explanation struct {
 	Status runlane.Status `json:"status"`
 	// Wait is the reason.
 	Wait Wait `json:"wait"`
-	// Until is when the wait ends by itself, or when maintenance next checks the run. Zero for WaitNone, WaitOperator and
-	// WaitQueue, for a WaitWakeup that this storage cannot find again, and for suspended runs without a time limit.
+	// Until is when the wait ends by itself, or when maintenance next checks the run. Zero for WaitNone, WaitOperator,
+	// WaitQueue, for a WaitPaused until someone resumes, for a WaitWakeup that this storage cannot find again, and for suspended runs without a time limit.
 	Until time.Time `json:"until,omitzero"`
 	// Waiting is the wait of a suspended run.
 	Waiting *runlane.Waiting `json:"waiting,omitempty"`
@@ -66,6 +66,8 @@ const (
 	WaitTick Wait = "tick"
 	// WaitQueue: it needs a runtime that knows its queue; neither this runtime nor a stored task does.
 	WaitQueue Wait = "queue"
+	// WaitPaused: its queue or task is paused, until Until or until someone resumes.
+	WaitPaused Wait = "paused"
 	// WaitOperator: its wakeup was given up. Requeue it, or cancel the run.
 	WaitOperator Wait = "operator"
 )
@@ -74,7 +76,7 @@ const (
 func Waits() []Wait {
 	return []Wait{
 		WaitNone, WaitTime, WaitSignal, WaitInput, WaitRuns, WaitBlocked, WaitSlot, WaitRate, WaitPublish, WaitWakeup,
-		WaitReservation, WaitLease, WaitCancellation, WaitTick, WaitQueue, WaitOperator,
+		WaitReservation, WaitLease, WaitCancellation, WaitTick, WaitQueue, WaitPaused, WaitOperator,
 	}
 }
 
@@ -101,6 +103,7 @@ func (r *Runs) Explain(ctx context.Context, id runlane.RunID) (*Explanation, err
 	s.unreadable(e)
 	s.inTurn(e)
 	s.prioritized(e)
+	s.paused(e)
 	e.Next += s.executor.text(s.run)
 	return e, nil
 }
@@ -117,6 +120,7 @@ type situation struct {
 	holds   bool       // the run itself has a slot
 	pace    lane.Pace  // of a queue with a rate
 
+	pause    *lane.Pause // that holds the run back; nil: none
 	executor executor
 	retry    *runlane.Run // of a failed run; nil: not retried
 
@@ -165,6 +169,11 @@ func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, e
 		if s.abandoned, err = rt.abandonedInARow(ctx, s.run, s.now); err != nil {
 			return nil, err
 		}
+		p, err := rt.readPauses(ctx, false)
+		if err != nil {
+			return nil, err
+		}
+		s.pause = activePause(p.Entries, s.run.Queue, s.run.TaskID, s.now)
 	}
 	retries, err := rt.retries(ctx, []runlane.RunSummary{s.run.Summary()})
 	if err != nil {

@@ -60,6 +60,42 @@ func (s *situation) prioritized(e *Explanation) {
 	}
 }
 
+// paused replaces what would start a run by the pause that holds it back, and adds the pause to a wait.
+func (s *situation) paused(e *Explanation) {
+	if s.pause == nil {
+		return
+	}
+	text := pauseText(s.pause)
+	switch e.Wait {
+	case WaitSlot, WaitRate, WaitPublish, WaitWakeup, WaitReservation, WaitTick, WaitQueue:
+		e.Failure, e.Holders = runlane.Failure{}, nil
+		e.says(WaitPaused, s.pause.Until, text+" The run starts after that.")
+	case WaitTime, WaitSignal, WaitInput, WaitRuns, WaitBlocked:
+		e.Next += " " + text
+	}
+}
+
+// pauseText says who paused what, since and until when.
+func pauseText(p *lane.Pause) string {
+	by := string(p.Actor.Type)
+	if p.Actor.ID != "" {
+		by += " " + p.Actor.ID
+	}
+	what, name := "Queue", string(p.Queue)
+	if p.Task != "" {
+		what, name = "Task", string(p.Task)
+	}
+	text := fmt.Sprintf("%s %q is paused since %s by %s", what, name, p.Since.UTC().Format(time.RFC3339), by)
+	if p.Reason != "" {
+		text += ": " + strings.TrimRight(p.Reason, ".")
+	}
+	resume := fmt.Sprintf("runlane %ss resume %s", strings.ToLower(what), name)
+	if p.Until.IsZero() {
+		return text + `. It lasts until someone resumes it: "` + resume + `".`
+	}
+	return text + ". It ends at " + p.Until.UTC().Format(time.RFC3339) + `, or with "` + resume + `".`
+}
+
 func (e *Explanation) says(wait Wait, until time.Time, next string) {
 	e.Wait, e.Until, e.Next = wait, until, next
 }

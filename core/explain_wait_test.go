@@ -221,6 +221,10 @@ func TestExplain_EveryStateHasAWait(t *testing.T) {
 			}
 		}
 	}
+	paused := waiting(runlane.StatusQueued, func(s *situation) { s.pause = &lane.Pause{Queue: "q", Since: s.now} })
+	e := paused.explain()
+	paused.paused(e)
+	seen[e.Wait] = true
 	if len(seen) != len(waits) {
 		t.Errorf("only %v occurred", seen)
 	}

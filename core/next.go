@@ -53,6 +53,7 @@ func (d *delivery) next(ctx context.Context, queues []runlane.QueueName) (*Deliv
 		PageQuery: lane.PageQuery{Environment: rt.environment, Limit: dueRunsPage},
 		At:        rt.now(),
 		Queues:    queues,
+		Without:   rt.pausedQueues(ctx),
 		Bounded:   rt.bounded,
 	}
 	var passed error

@@ -140,6 +140,8 @@ const (
 	// IgnoredAbandoned: the run failed at the limit of abandoned attempts, or the attempt lost its lease and recorded
 	// no outcome.
 	IgnoredAbandoned Ignored = "abandoned"
+	// IgnoredPaused: the queue or the task is paused. Resuming it sends another wakeup.
+	IgnoredPaused Ignored = "paused"
 	// IgnoredSuspect: the run's last attempt was abandoned, and this process executes another such run. The wakeup was
 	// sent again.
 	IgnoredSuspect Ignored = "suspect"
@@ -244,6 +246,8 @@ type TickResult struct {
 	Delivered StageResult
 	// Redelivered counts lost wakeups that were requested again. Zero if the storage cannot find them.
 	Redelivered StageResult
+	// Woken counts runs that got a new wakeup after a pause of their queue or task.
+	Woken StageResult
 	// Scheduled counts runs created by schedules. Skipped occurrences were recorded as skipped or belong to another
 	// process.
 	Scheduled StageResult

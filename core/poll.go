@@ -106,6 +106,7 @@ func (p *poller) round(ctx context.Context) (int, error) {
 		},
 		At:      rt.now(),
 		Queues:  p.worker.options.Queues,
+		Without: rt.pausedQueues(ctx),
 		Bounded: rt.bounded,
 	}
 	for {
@@ -257,6 +258,7 @@ func (p *poller) nextDue(ctx context.Context, until time.Time) (due time.Time, o
 		PageQuery: lane.PageQuery{Environment: rt.environment},
 		At:        until,
 		Queues:    p.worker.options.Queues,
+		Without:   rt.pausedQueues(ctx),
 		Bounded:   rt.bounded,
 	}
 	for {

@@ -39,6 +39,8 @@ type QueueState struct {
 	// Ordered reports whether the runs of one concurrency key execute one after the other, in the order in which their
 	// wakeups were published.
 	Ordered bool `json:"ordered,omitempty"`
+	// Pause is the queue's pause, or its end while runs get their wakeups. nil: none, or not read: [Queues.List].
+	Pause *lane.Pause `json:"pause,omitempty"`
 }
 
 // QueueStats counts the active runs of a queue in the list of runs, which lags a little.
@@ -109,7 +111,7 @@ func (q *Queues) List() []QueueState {
 	return states
 }
 
-// InUse returns the queues of List and of the tasks that other programs' ticks store, by name. Without a catalog of
+// InUse returns the queues of List, with their pauses, the paused ones, and those of the tasks that other programs' ticks store, by name. Without a catalog of
 // tasks in the storage it equals List. If tasks give one queue different limits, the task seen last wins.
 func (q *Queues) InUse(ctx context.Context) ([]QueueState, error) {
 	states := q.List()
@@ -130,6 +132,21 @@ func (q *Queues) InUse(ctx context.Context) ([]QueueState, error) {
 		}
 		if s := &states[at]; !s.Known && !s.Stored {
 			s.Queue, s.Stored = tasks[i].Queue, true
+		}
+	}
+	p, err := q.rt.readPauses(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.Entries {
+		e := &p.Entries[i]
+		at := slices.IndexFunc(states, func(s QueueState) bool { return s.Queue.Name == e.Queue })
+		if at < 0 && e.Queue != "" {
+			at = len(states)
+			states = append(states, q.state(e.Queue))
+		}
+		if at >= 0 {
+			states[at].Pause = e
 		}
 	}
 	slices.SortFunc(states, func(a, b QueueState) int { return cmp.Compare(a.Queue.Name, b.Queue.Name) })
@@ -181,6 +198,13 @@ func (q *Queues) Stats(ctx context.Context, name runlane.QueueName) (*QueueStats
 	stats := &QueueStats{QueueState: q.state(name), At: q.rt.now(), Backlog: -1, InFlight: -1}
 	if err := q.count(ctx, stats); err != nil {
 		return nil, err
+	}
+	p, err := q.rt.readPauses(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	if at := findPause(&p, &lane.Pause{Queue: name}); at >= 0 {
+		stats.Pause = &p.Entries[at]
 	}
 	if !stats.Bound {
 		return stats, nil

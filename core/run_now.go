@@ -14,7 +14,7 @@ import (
 // The task needs a handler here that accepts the payload (runlane.ErrTaskNotFound). A duplicate idempotency key
 // executes no attempt and returns the existing run. A full bounded queue is runlane.ConflictQueueCapacity, and no run
 // is written. An ordered queue is runlane.ErrConfigurationInvalid ([ErrOrdered]): the run would not wait for its turn.
-// Delay, RunAt and Deferred are runlane.ErrValidationFailed. When ctx ends, the attempt is released as on a shutdown.
+// A paused queue or task is runlane.ConflictPauses. Delay, RunAt and Deferred are runlane.ErrValidationFailed. When ctx ends, the attempt is released as on a shutdown.
 func (rt *Runtime) RunNow(
 	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions,
 ) (*runlane.TriggerResult, error) {
@@ -40,6 +40,9 @@ func (rt *Runtime) RunNow(
 		return nil, err
 	}
 	if err := rt.refuseOrdered("RunNow", p.queue.Name); err != nil {
+		return nil, err
+	}
+	if err := rt.refusePaused(ctx, p.queue.Name, p.task.ID); err != nil {
 		return nil, err
 	}
 	if !rt.storage().Capabilities().LeasesRuns {

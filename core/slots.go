@@ -34,6 +34,9 @@ func (rt *Runtime) wants(ctx context.Context, run *runlane.Run) {
 
 // offerNext offers a slot or a ticket to the longest-waiting run with the same key as run.
 func (rt *Runtime) offerNext(ctx context.Context, queue runlane.Queue, run *runlane.Run) {
+	if rt.queuePaused(ctx, queue.Name) {
+		return
+	}
 	limited := afterCommit(ctx)
 	defer limited.stop()
 	for range handOverRounds {
@@ -80,7 +83,9 @@ func (t *tick) dispatch(ctx context.Context) StageResult {
 	list := func(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 		return t.rt.storage().ListRunsNeedingDispatch(ctx, q)
 	}
-	return t.paged(ctx, list, t.query(now), func(refs []lane.RunRef) StageResult {
+	q := t.query(now)
+	q.Without = t.aside.queues
+	return t.paged(ctx, list, q, func(refs []lane.RunRef) StageResult {
 		return t.reserveAll(ctx, refs, now)
 	})
 }
@@ -221,7 +226,7 @@ func (rt *Runtime) publishReserved(ctx context.Context, got *lane.Acquisition, e
 // reserveFreed reserves a slot for a run that was just created without one: a process that freed a slot meanwhile may
 // not have seen the run. Best effort, like handOver.
 func (rt *Runtime) reserveFreed(ctx context.Context, run *runlane.Run) {
-	if !rt.policy(run.Queue).Bounded() {
+	if !rt.policy(run.Queue).Bounded() || rt.queuePaused(ctx, run.Queue) {
 		return
 	}
 	limited := afterCommit(ctx)

@@ -27,6 +27,8 @@ type TaskState struct {
 	Known bool
 	// Schema is the payload schema of this runtime's ClientTask. nil means unknown.
 	Schema json.RawMessage
+	// Pause is the task's pause, or its end while runs get their wakeups. nil: none.
+	Pause *lane.Pause
 }
 
 // Definition is for programs without the task: with runlane.NewRawCall they create the same run, but must pass the
@@ -58,6 +60,16 @@ func (t *Tasks) List(ctx context.Context) ([]TaskState, error) {
 			TaskRecord: taskRecord(d, stored[d.ID].SeenAt),
 			Known:      true,
 			Schema:     t.rt.clientTasks[d.ID].Schema,
+		}
+	}
+	p, err := t.rt.readPauses(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.Entries {
+		if state, ok := states[p.Entries[i].Task]; ok {
+			state.Pause = &p.Entries[i]
+			states[state.ID] = state
 		}
 	}
 	return slices.SortedFunc(maps.Values(states), func(a, b TaskState) int { return cmp.Compare(a.ID, b.ID) }), nil

@@ -34,6 +34,7 @@ const (
 //   - delivers due and recovered runs
 //   - sends delayed wakeups ahead
 //   - requests lost wakeups again
+//   - wakes the runs of ended pauses; it leaves paused queues alone
 //   - creates the runs of schedules
 //   - reserves slots of bounded queues
 //   - flushes the outbox
@@ -78,7 +79,7 @@ func (rt *Runtime) tick(ctx context.Context, options *TickOptions) (*TickResult,
 	into := total.stages()
 	var all faults
 	ofStage := make([]faults, len(into))
-	aside := &queuesAside{}
+	aside := &queuesAside{queues: rt.pausedQueues(ctx)}
 	for {
 		t := tick{rt: rt, limit: limit, deadline: deadline, result: &TickResult{}, of: &lane.Round{}, aside: aside}
 		t.round(ctx)
@@ -102,8 +103,8 @@ func (rt *Runtime) tick(ctx context.Context, options *TickOptions) (*TickResult,
 // stages returns the stages in the order of a round.
 func (r *TickResult) stages() []*StageResult {
 	return []*StageResult{
-		&r.Cancelled, &r.Abandoned, &r.Told, &r.Delivered, &r.Redelivered, &r.Scheduled, &r.Dispatched, &r.Flushed,
-		&r.Pruned,
+		&r.Cancelled, &r.Abandoned, &r.Told, &r.Delivered, &r.Redelivered, &r.Woken, &r.Scheduled, &r.Dispatched,
+		&r.Flushed, &r.Pruned,
 	}
 }
 
@@ -115,7 +116,7 @@ func (t *tick) round(ctx context.Context) {
 		share int
 	}
 	stages := []timed{
-		{t.finalizeCancellations, 2}, {t.failAbandoned, 2}, {t.notifyEnds, 1}, {t.deliver, 4}, {t.redeliver, 1},
+		{t.finalizeCancellations, 2}, {t.failAbandoned, 2}, {t.notifyEnds, 1}, {t.deliver, 4}, {t.redeliver, 1}, {t.wakePaused, 1},
 		{t.fireSchedules, 2}, {t.dispatch, 2}, {t.flush, 3},
 	}
 	if t.rt.keep.active {

@@ -58,7 +58,7 @@ func (r *StageResult) passedSince(before *StageResult) bool {
 
 // queuesAside are the queues that took none of their wakeups for the queue's own fault: it is missing, has no binding
 // here, or cannot be reached. The rest of the tick skips their rows, so that these take no time from others. The next
-// tick tries again.
+// tick tries again. Paused queues are among them from the start.
 type queuesAside struct{ queues []runlane.QueueName }
 
 func (a *queuesAside) note(rows []lane.OutboxMessage, outcomes []lane.PublishOutcome, operation error) {

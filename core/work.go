@@ -171,7 +171,7 @@ func (w *worker) deliver(ctx context.Context, wakeup lane.Wakeup, byWakeup bool)
 	if err != nil {
 		attrs := untakenAttrs(&wakeup, w.options.WorkerID, err)
 		switch {
-		case errors.Is(err, ErrOwned), errors.Is(err, errReleased), errors.Is(err, ErrSuspect): // redelivered
+		case errors.Is(err, ErrOwned), errors.Is(err, errReleased), errors.Is(err, ErrSuspect), errors.Is(err, errPaused): // redelivered
 			w.rt.logger.LogAttrs(ctx, slog.LevelDebug, "wakeup handed back", attrs...)
 		case byWakeup:
 			w.rt.logger.LogAttrs(ctx, slog.LevelWarn, "wakeup handed back", attrs...)

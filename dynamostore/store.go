@@ -83,6 +83,10 @@ type Store struct {
 	shards      map[string]cachedShards // by environment
 
 	shardsFlight singleflight.Group
+
+	pauses       map[string]cachedPauses // by environment; guarded by pausesMutex
+	pausesMutex  sync.Mutex
+	pausesFlight singleflight.Group
 }
 
 var _ lane.Storage = (*Store)(nil)

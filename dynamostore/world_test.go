@@ -44,6 +44,9 @@ func openWorld(t testing.TB) *world {
 	if _, err := w.store.shardCounts(t.Context(), "test"); err != nil { // so that no step pays for it
 		t.Fatal(err)
 	}
+	if _, err := w.store.GetPauses(t.Context(), lane.PausesQuery{Environment: "test"}); err != nil {
+		t.Fatal(err)
+	}
 	return w
 }
 

@@ -196,6 +196,12 @@ type Storage interface {
 	// ListTasks pages the records of tasks by ID. Exact.
 	ListTasks(ctx context.Context, q *PageQuery) (*runlane.Page[TaskRecord], error)
 
+	// GetPauses returns the pauses of queues and tasks, see [PausesQuery].
+	GetPauses(ctx context.Context, q PausesQuery) (Pauses, error)
+	// PutPauses replaces all pauses if their version is still the one that the caller read (0: there was none), else
+	// ConflictPauses. It returns the next version. A repetition after a lost answer may be ConflictPauses.
+	PutPauses(ctx context.Context, c *PutPausesCommand) (version int64, err error)
+
 	// PutProgress keeps the last progress note of a run, outside its history. A lease token that no longer owns the run
 	// is ConflictLeaseOwnership; a missing run is runlane.ErrRunNotFound. A note older than the stored one changes
 	// nothing and is not an error.

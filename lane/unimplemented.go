@@ -277,6 +277,16 @@ func (UnimplementedStorage) ListTasks(context.Context, *PageQuery) (*runlane.Pag
 	return nil, unsupported("ListTasks")
 }
 
+// GetPauses is unsupported.
+func (UnimplementedStorage) GetPauses(context.Context, PausesQuery) (Pauses, error) {
+	return Pauses{}, unsupported("GetPauses")
+}
+
+// PutPauses is unsupported.
+func (UnimplementedStorage) PutPauses(context.Context, *PutPausesCommand) (int64, error) {
+	return 0, unsupported("PutPauses")
+}
+
 // PutProgress is unsupported.
 func (UnimplementedStorage) PutProgress(context.Context, RunKey, string, runlane.Progress) error {
 	return unsupported("PutProgress")

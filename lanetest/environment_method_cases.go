@@ -41,6 +41,7 @@ func (b *bundle) inhabited() *inhabited {
 	if has.KeepsTasks {
 		b.putTask(fullTask("task"))
 	}
+	b.putPauses(lane.Pauses{Entries: []lane.Pause{pauseOf("limited")}})
 	o := RunOptions{Outbox: lane.InitialOutbox{ClaimUntil: h.later.Add(time.Hour)}}
 	if has.EnforcesIdempotency {
 		o.IdempotencyKey, o.Retention = "key", runlane.KeyRetention{WhileActive: true}
@@ -351,6 +352,18 @@ func (h *inhabited) probes() map[string]probe {
 		}},
 		"GetKeep": {has.PrunesRuns, func(t *testing.T) {
 			equal(t, "found", &lane.KeepRecord{}, must(s.GetKeep(ctx, h.elsewhere))(t))
+		}},
+		"GetPauses": {true, func(t *testing.T) {
+			p, err := s.GetPauses(ctx, lane.PausesQuery{Environment: h.elsewhere, Exact: true})
+			if !errors.Is(err, runlane.ErrCapabilityUnsupported) {
+				equal(t, "found", lane.Pauses{}, must(p, err)(t))
+			}
+		}},
+		"PutPauses": {true, func(t *testing.T) {
+			_, err := s.PutPauses(ctx, &lane.PutPausesCommand{Environment: h.elsewhere})
+			if err != nil && !errors.Is(err, runlane.ErrCapabilityUnsupported) {
+				t.Fatal(err)
+			}
 		}},
 		"PutProgress": {needsProgress(has), notFound(runlane.ErrRunNotFound, func() error {
 			key := lane.RunKey{Environment: h.elsewhere, RunID: h.running.ID}

@@ -78,6 +78,7 @@ func storageGroups() []storageGroup {
 		{"Flows", flowCases()},
 		{"Records", recordCases()},
 		{"Catalog", catalogCases()},
+		{"Pauses", pauseCases()},
 		{"Hazards", slices.Concat(
 			hazardCases(),
 			hazardQueueCases(),

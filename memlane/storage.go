@@ -72,6 +72,7 @@ type environment struct {
 	schedules   map[runlane.ScheduleID]*schedule    // nil if empty
 	progress    map[runlane.RunID]runlane.Progress  // the last notes; nil if empty
 	tasks       map[runlane.TaskID]lane.TaskRecord  // nil if empty
+	pauses      lane.Pauses                         // never changed in place
 	flows       map[runlane.FlowID]*lane.FlowRecord // nil if empty
 	keep        lane.KeepRecord
 

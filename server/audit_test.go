@@ -83,7 +83,7 @@ var consequences = []string{"callRuns", "cancelFlow"}
 
 // ofNoRun are changes that name no run, flow or schedule: they are about many, about a key, or about the environment.
 var ofNoRun = []string{
-	"triggerBatch", "resetKey", "tick", "doctor",
+	"triggerBatch", "resetKey", "tick", "doctor", "pauseQueue", "resumeQueue", "pauseTask", "resumeTask",
 	"cancelAll", "resumeAll", "retryAll", "rerunAll", "requeueAll", "pruneRuns",
 }
 

@@ -319,6 +319,24 @@ var cases = map[string]routeCase{
 		sound: one{"/v1/queues/default", "", 200, []string{`"kind":"queue.stats"`, `"delayed":2`}},
 		wrong: one{"/v1/queues/emials", "", 404, []string{`"code":"queue_not_found"`}},
 	},
+	"pauseQueue": {
+		sound: one{"/v1/queues/emails/pause", `{"reason":"migration","until":"2036-03-01T12:00:00Z"}`, 200, []string{
+			`{"v":1,"kind":"pause","queue":"emails","since":`, `"until":"2036-03-01T12:00:00Z"`, `"reason":"migration"`,
+		}},
+		wrong: one{"/v1/queues/emails/pause", `{"why":"migration"}`, 400, nil},
+	},
+	"resumeQueue": {
+		sound: one{"/v1/queues/held/resume", "", 200, []string{`"queue":"held"`, `"resumedAt":`}},
+		wrong: one{"/v1/queues/held/resume", `"now"`, 400, nil},
+	},
+	"pauseTask": {
+		sound: one{"/v1/tasks/mail.welcome/pause", "", 200, []string{`"kind":"pause","taskId":"mail.welcome"`}},
+		wrong: one{"/v1/tasks/mail.welcome/pause", `{"why":"migration"}`, 400, nil},
+	},
+	"resumeTask": {
+		sound: one{"/v1/tasks/held/resume", "", 200, []string{`"taskId":"held"`, `"resumedAt":`}},
+		wrong: one{"/v1/tasks/held/resume", `"now"`, 400, nil},
+	},
 	"doctor": {
 		sound: one{"/v1/doctor", "", 200, []string{
 			`"kind":"finding","check":"durability","status":"warning","detail":"runs end with this process or its host","fix":"use a durable lane`,
@@ -362,6 +380,12 @@ func furnished(t *testing.T) *world {
 	_, err := w.Trigger(t.Context(), welcome.With(json.RawMessage("1")), &runlane.TriggerOptions{RunID: "owner", IdempotencyKey: "owned"})
 	if err == nil {
 		_, err = w.ExecuteNext(t.Context(), nil)
+	}
+	if err == nil {
+		_, err = w.Queues().Pause(t.Context(), "held", nil)
+	}
+	if err == nil {
+		_, err = w.Tasks().Pause(t.Context(), "held", nil)
 	}
 	if err != nil {
 		t.Fatal(err)

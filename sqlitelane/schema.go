@@ -10,8 +10,10 @@ const (
 
 // schema is format 1 with the additions made since.
 var schema = file.Schema{
-	Tables:    tables,
-	Additions: []file.Addition{records, ordered, signals, orderedQueues, callsAndEnds, commits, flows, flowsOver, lists, keeping, paces},
+	Tables: tables,
+	Additions: []file.Addition{
+		records, ordered, signals, orderedQueues, callsAndEnds, commits, flows, flowsOver, lists, keeping, paces, pausesOfQueues,
+	},
 }
 
 // tables creates the tables of an empty file.
@@ -201,4 +203,12 @@ var orderedQueues = file.Addition{
 var keeping = file.Addition{
 	Name:       "keeping",
 	Statements: []string{`CREATE TABLE keeping(env INTEGER PRIMARY KEY, record TEXT NOT NULL) STRICT`},
+}
+
+// pausesOfQueues are the pauses of an environment's queues and tasks, as JSON.
+var pausesOfQueues = file.Addition{
+	Name: "pauses",
+	Statements: []string{
+		`CREATE TABLE pauses(env INTEGER PRIMARY KEY, version INTEGER NOT NULL, entries TEXT NOT NULL) STRICT`,
+	},
 }

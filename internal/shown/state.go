@@ -8,6 +8,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
 )
 
 type Finding struct {
@@ -30,6 +31,25 @@ type Queue struct {
 	Bound           bool              `json:"bound"`
 	Carrier         runlane.QueueName `json:"carrier,omitempty"`
 	Ordered         bool              `json:"ordered,omitempty"`
+	Pause           *Pause            `json:"pause,omitempty"`
+}
+
+// Pause is the pause of a queue or a task, or its end while runs get their wakeups.
+type Pause struct {
+	Queue     runlane.QueueName `json:"queue,omitempty"`
+	Task      runlane.TaskID    `json:"taskId,omitempty"`
+	Since     time.Time         `json:"since"`
+	Until     time.Time         `json:"until,omitzero"`
+	Actor     runlane.Actor     `json:"actor"`
+	Reason    string            `json:"reason,omitempty"`
+	ResumedAt time.Time         `json:"resumedAt,omitzero"`
+}
+
+func PauseOf(p *lane.Pause) *Pause {
+	if p == nil {
+		return nil
+	}
+	return &Pause{p.Queue, p.Task, p.Since, p.Until, p.Actor, p.Reason, p.ResumedAt}
 }
 
 func QueueOf(state *core.QueueState) Queue {
@@ -44,6 +64,7 @@ func QueueOf(state *core.QueueState) Queue {
 		Bound:           state.Bound,
 		Carrier:         state.Carrier,
 		Ordered:         state.Ordered,
+		Pause:           PauseOf(state.Pause),
 	}
 }
 
@@ -122,6 +143,7 @@ type Task struct {
 	SeenAt          time.Time         `json:"seenAt,omitzero"`
 	Gone            bool              `json:"gone,omitempty"`
 	Schema          json.RawMessage   `json:"schema,omitempty"` // not in lists
+	Pause           *Pause            `json:"pause,omitempty"`
 }
 
 // WhileActive is the text for an idempotency TTL of runlane.WhileActive.
@@ -151,6 +173,7 @@ func TaskOf(task *core.TaskState, now time.Time) *Task {
 		Known:           task.Known,
 		SeenAt:          task.SeenAt,
 		Gone:            task.Gone(now),
+		Pause:           PauseOf(task.Pause),
 	}
 }
 
@@ -273,6 +296,7 @@ func TickOf(result *core.TickResult) *Tick {
 		{"told", result.Told},
 		{"delivered", result.Delivered},
 		{"redelivered", result.Redelivered},
+		{"woken", result.Woken},
 		{"scheduled", result.Scheduled},
 		{"dispatched", result.Dispatched},
 		{"flushed", result.Flushed},

@@ -1,5 +1,10 @@
 // Made of docs/openapi.json: go test ./internal/tools/clienttypes -update
 
+export interface Actor {
+  id?: string;
+  type: string;
+}
+
 export interface AnswerBody {
   /** any JSON, kept byte by byte; null unless given */
   body?: unknown;
@@ -351,6 +356,23 @@ export interface OneResult {
   runId?: string;
   status?: string;
   taskId?: string;
+}
+
+export interface Pause {
+  actor: Actor;
+  queue?: string;
+  reason?: string;
+  resumedAt?: string;
+  since: string;
+  taskId?: string;
+  until?: string;
+}
+
+export interface PauseBody {
+  /** for people, at most 256 bytes; kept with the change */
+  reason?: string;
+  /** when the pause ends; without it, it lasts until someone resumes */
+  until?: string;
 }
 
 export interface Problem {
@@ -892,6 +914,19 @@ export interface TaskPage {
   v: 1;
 }
 
+export interface PauseObject {
+  actor: Actor;
+  kind: "pause";
+  queue?: string;
+  reason?: string;
+  resumedAt?: string;
+  since: string;
+  taskId?: string;
+  until?: string;
+  /** version of the contract */
+  v: 1;
+}
+
 export interface ProblemObject {
   code: string;
   conflict?: string;
@@ -921,6 +956,7 @@ export interface Queue {
   kind: "queue";
   known: boolean;
   ordered?: boolean;
+  pause?: Pause;
   queue: string;
   rate?: string;
   stored?: boolean;
@@ -947,6 +983,7 @@ export interface QueueStats {
   nextDue?: string;
   oldestWaiting?: string;
   ordered?: boolean;
+  pause?: Pause;
   queue: string;
   rate?: string;
   reserved?: number;
@@ -1102,6 +1139,7 @@ export interface Task {
   kind: "task";
   known: boolean;
   maxAttempts: number;
+  pause?: Pause;
   queue: string;
   rate?: string;
   schema?: unknown;

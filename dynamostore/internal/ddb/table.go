@@ -115,12 +115,21 @@ func (t *Table) send(ctx context.Context, request func(context.Context) error) e
 
 // Get reads one item strongly; nil when absent.
 func (t *Table) Get(ctx context.Context, operation, pk, sk string) (item.Item, error) {
+	return t.get(ctx, operation, pk, sk, true)
+}
+
+// GetLate reads one item eventually consistently, for half the price; nil when absent.
+func (t *Table) GetLate(ctx context.Context, operation, pk, sk string) (item.Item, error) {
+	return t.get(ctx, operation, pk, sk, false)
+}
+
+func (t *Table) get(ctx context.Context, operation, pk, sk string, strongly bool) (item.Item, error) {
 	var out *dynamodb.GetItemOutput
 	err := t.send(ctx, func(ctx context.Context) (err error) {
 		out, err = t.Client.GetItem(ctx, &dynamodb.GetItemInput{
 			TableName:      &t.Name,
 			Key:            item.Key(pk, sk),
-			ConsistentRead: aws.Bool(true),
+			ConsistentRead: aws.Bool(strongly),
 		})
 		return err
 	})
@@ -128,7 +137,7 @@ func (t *Table) Get(ctx context.Context, operation, pk, sk string) (item.Item, e
 		t.Meter.Used(ctx, operation, Usage{Requests: 1})
 		return nil, t.Failure(ctx, operation, err)
 	}
-	t.Meter.Used(ctx, operation, Usage{Requests: 1, ReadUnits: ReadUnits(item.Size(out.Item), true)})
+	t.Meter.Used(ctx, operation, Usage{Requests: 1, ReadUnits: ReadUnits(item.Size(out.Item), strongly)})
 	if len(out.Item) == 0 {
 		return nil, nil
 	}

@@ -35,6 +35,7 @@ const (
 	LogPrefix = "log:"
 	ShardsSK  = "shards"
 	KeepSK    = "keep"
+	PausesSK  = "pauses"
 )
 
 // RunPK is the partition key of a run and everything that belongs to it.

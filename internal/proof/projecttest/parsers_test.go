@@ -66,6 +66,8 @@ var parserTargets = map[string]string{
 	"core/openBulkCursor":                       "FuzzCursors",
 	"core/openCursor":                           "FuzzCursors",
 	"core/Runtime.newPruning":                   "FuzzCursors",
+	"dynamostore/internal/rows/ReadPauses":      "- JSON that this package wrote, read by encoding/json into plain fields",
+	"sqlitelane/pauses":                         "- JSON that this package wrote, read by encoding/json into plain fields",
 	"dynamostore/internal/rows/decode":          "FuzzParseStreamImage",
 	"dynamostore/internal/rows/decodeEvents":    "FuzzLogItem",
 	"dynamostore/internal/rows/decompress":      "FuzzDecompress",

@@ -208,7 +208,8 @@ func (c *caller) Tick(ctx context.Context, given *core.TickOptions) (*core.TickR
 
 func tickStages(r *core.TickResult) []*core.StageResult {
 	return []*core.StageResult{
-		&r.Cancelled, &r.Abandoned, &r.Told, &r.Delivered, &r.Redelivered, &r.Scheduled, &r.Dispatched, &r.Flushed, &r.Pruned,
+		&r.Cancelled, &r.Abandoned, &r.Told, &r.Delivered, &r.Redelivered, &r.Woken, &r.Scheduled, &r.Dispatched,
+		&r.Flushed, &r.Pruned,
 	}
 }
 

@@ -46,6 +46,7 @@ func (s *scene) explains(what string, rt *caller, id runlane.RunID, want core.Wa
 		s.waits.Store(want, true)
 	}
 	endless := want == core.WaitNone || want == core.WaitOperator || want == core.WaitQueue ||
+		want == core.WaitPaused ||
 		e.Waiting != nil && e.Waiting.Until.IsZero()
 	if e.Until.IsZero() != endless || !endless && !e.Until.After(runlane.UTCMillis(s.clock.Now())) {
 		s.Errorf("%s: it waits until %v, now is %v", what, e.Until, s.clock.Now())

@@ -56,6 +56,7 @@ func scenarioTable() []scenarioGroup {
 		{"Publish", publishScenarios()},
 		{"Tick", tickScenarios()},
 		{"Queues", append(queueScenarios(), rateScenarios()...)},
+		{"Pauses", pauseScenarios()},
 		{"Stats", statsScenarios()},
 		{"Rules", ruleScenarios()},
 		{"Schedules", scheduleScenarios()},

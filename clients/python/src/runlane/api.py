@@ -5,6 +5,14 @@ from __future__ import annotations
 from typing import Any, Literal, TypedDict
 
 
+class _ActorNeeded(TypedDict):
+    type: str
+
+
+class Actor(_ActorNeeded, total=False):
+    id: str
+
+
 class _AnswerBodyNeeded(TypedDict):
     token: str
     """the token of a link"""
@@ -418,6 +426,26 @@ class OneResult(TypedDict, total=False):
     runId: str
     status: str
     taskId: str
+
+
+class _PauseNeeded(TypedDict):
+    actor: Actor
+    since: str
+
+
+class Pause(_PauseNeeded, total=False):
+    queue: str
+    reason: str
+    resumedAt: str
+    taskId: str
+    until: str
+
+
+class PauseBody(TypedDict, total=False):
+    reason: str
+    """for people, at most 256 bytes; kept with the change"""
+    until: str
+    """when the pause ends; without it, it lasts until someone resumes"""
 
 
 class _ProblemNeeded(TypedDict):
@@ -1072,6 +1100,22 @@ class TaskPage(_TaskPageNeeded, total=False):
     """for after; absent on the last page"""
 
 
+class _PauseObjectNeeded(TypedDict):
+    actor: Actor
+    kind: Literal["pause"]
+    since: str
+    v: Literal[1]
+    """version of the contract"""
+
+
+class PauseObject(_PauseObjectNeeded, total=False):
+    queue: str
+    reason: str
+    resumedAt: str
+    taskId: str
+    until: str
+
+
 class _ProblemObjectNeeded(TypedDict):
     code: str
     detail: str
@@ -1110,6 +1154,7 @@ class Queue(_QueueNeeded, total=False):
     carrier: str
     dispatchTimeout: str
     ordered: bool
+    pause: Pause
     rate: str
     stored: bool
 
@@ -1141,6 +1186,7 @@ class QueueStats(_QueueStatsNeeded, total=False):
     nextDue: str
     oldestWaiting: str
     ordered: bool
+    pause: Pause
     rate: str
     reserved: int
     stored: bool
@@ -1316,6 +1362,7 @@ class Task(_TaskNeeded, total=False):
     gone: bool
     keep: Keep
     keepLogs: bool
+    pause: Pause
     rate: str
     schema: Any
     seenAt: str

@@ -119,8 +119,8 @@ func New(t testing.TB, seed uint64, pace Pace, rules ...Rule) *Plan {
 // sound are the methods that never go wrong: what belongs to no run, or only tells of it.
 var sound = []string{
 	"Capabilities", "Queues", "MaxDelay", "Start", "Close", "CheckOutput", "CheckPayload", "Check", "CountRuns",
-	"PutTask", "ListTasks", "PutProgress", "GetProgress", "BeginFeed", "ReadFeed", "Carrier", "Ordered", "Fair",
-	"Depth",
+	"PutTask", "ListTasks", "GetPauses", "PutPauses", "PutProgress", "GetProgress", "BeginFeed", "ReadFeed", "Carrier",
+	"Ordered", "Fair", "Depth",
 }
 
 // Methods are the names of the methods that can go wrong.

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"flag"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/shown"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// pauseCommand pauses a "queue" or a "task".
+func pauseCommand(what string) *command {
+	return &command{
+		name: "pause", usage: "NAME", min: 1, max: 1, words: pausable(what),
+		short: "Keep runs of a " + what + " from starting, in every process",
+		long: "Runs are still made, and attempts in progress go on. Every process knows within 5 s. Pausing again " +
+			"replaces the end and the reason.",
+		examples: []string{what + "s pause emails --for 2h --reason \"a fault downstream\""},
+		act: func(flags *flag.FlagSet) action {
+			var by change
+			var until time.Time
+			var length time.Duration
+			by.define(flags)
+			timeFlag(flags, &until, "until", "TIME at which the pause ends; else it lasts until \"resume\"")
+			durationFlag(flags, &length, "for", "DURATION of the pause, like 90s or 2h")
+			return func(ctx context.Context, s *session, args []string) error {
+				changes, err := by.options(s)
+				if err != nil {
+					return err
+				}
+				if length < 0 || length > 0 && !until.IsZero() {
+					return usagef("use one of them; ", "--for is negative, or given with --until")
+				}
+				rt, err := s.rt(ctx)
+				if err != nil {
+					return err
+				}
+				if length > 0 {
+					until = s.now().Add(length)
+				}
+				options := &core.PauseOptions{ChangeOptions: changes, Until: until}
+				if what == "task" {
+					return s.showPause(rt.Tasks().Pause(ctx, runlane.TaskID(args[0]), options))
+				}
+				return s.showPause(rt.Queues().Pause(ctx, runlane.QueueName(args[0]), options))
+			}
+		},
+	}
+}
+
+func resumeCommand(what string) *command {
+	return &command{
+		name: "resume", usage: "NAME", min: 1, max: 1, words: pausable(what),
+		short:    "Let runs of a paused " + what + " start again",
+		long:     "The first ones start at once, all others with the next ticks.",
+		examples: []string{what + "s resume emails"},
+		act: func(flags *flag.FlagSet) action {
+			var by change
+			by.define(flags)
+			return func(ctx context.Context, s *session, args []string) error {
+				changes, err := by.options(s)
+				if err != nil {
+					return err
+				}
+				rt, err := s.rt(ctx)
+				if err != nil {
+					return err
+				}
+				if what == "task" {
+					return s.showPause(rt.Tasks().Resume(ctx, runlane.TaskID(args[0]), &changes))
+				}
+				return s.showPause(rt.Queues().Resume(ctx, runlane.QueueName(args[0]), &changes))
+			}
+		},
+	}
+}
+
+func pausable(what string) func(context.Context, *session) []string {
+	if what == "task" {
+		return taskNames
+	}
+	return queueNames
+}
+
+func (s *session) showPause(p *lane.Pause, err error) error {
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return s.emit("pause", shown.PauseOf(p))
+	}
+	s.line("%s", s.pauseText(p))
+	return nil
+}
+
+func (s *session) notePause(p *lane.Pause) {
+	if p != nil {
+		s.note("%s", s.pauseText(p))
+	}
+}
+
+func (s *session) pauseText(p *lane.Pause) string {
+	if !p.Active(s.now()) {
+		return p.Name() + " is resumed; its runs get their wakeups"
+	}
+	text := p.Name() + " is paused until someone resumes it"
+	if !p.Until.IsZero() {
+		text = p.Name() + " is paused until " + s.when(p.Until)
+	}
+	if p.Actor.ID != "" {
+		text += ", by " + p.Actor.ID
+	}
+	if p.Reason != "" {
+		text += ": " + quoted(p.Reason)
+	}
+	return text
+}
