@@ -328,7 +328,9 @@ func (rt *Runtime) wakeAfterResume(ctx context.Context, pause *lane.Pause) {
 			result.add(stage(ctx))
 		}
 	} else {
-		_, result = t.wakePage(ctx, pause, "", lane.MaxPausesAge+time.Second) // then every process knows
+		_, page, held := t.wakePage(ctx, pause, "", lane.MaxPausesAge+time.Second) // then every process knows
+		result.add(page)
+		result.Err = errors.Join(result.Err, held)
 	}
 	if result.Err != nil {
 		rt.logger.WarnContext(ctx, "runs of "+pause.Name()+" were not all woken at once; the tick wakes them",

@@ -62,6 +62,12 @@ func (t *tick) request(ctx context.Context, refs []lane.RunRef, recovers bool) S
 	if err != nil {
 		return StageResult{Err: err}
 	}
+	var pauses lane.Pauses
+	if len(runs) > 0 {
+		if pauses, err = t.rt.readPauses(ctx, false); err != nil {
+			return StageResult{Err: err}
+		}
+	}
 	var mu sync.Mutex
 	requested := make(map[runlane.RunID]*lane.Commit, len(runs))
 	now := t.rt.now()
@@ -79,6 +85,9 @@ func (t *tick) request(ctx context.Context, refs []lane.RunRef, recovers bool) S
 				_, err = t.rt.failAbandoned(ctx, run, now, n)
 			}
 			return err == nil, err
+		}
+		if activePause(pauses.Entries, run.Queue, run.TaskID, now) != nil {
+			return false, nil // its wakeup would be ignored
 		}
 		commit, err := t.rt.requestDelivery(ctx, run, now)
 		if err != nil {

@@ -34,15 +34,17 @@ func (t *tick) wakeRunsOf(ctx context.Context, entry *lane.Pause) StageResult {
 		return StageResult{Err: unlessPausesChanged(err)}
 	}
 	next, result := claimed.After, StageResult{}
+	var held error
 	for {
 		var page StageResult
-		next, page = t.wakePage(ctx, claimed, next, 0)
+		next, page, held = t.wakePage(ctx, claimed, next, 0)
 		result.add(page)
-		if next == "" || page.Err != nil || result.Done >= t.limit || ctx.Err() != nil {
+		if next == "" || held != nil || result.Done >= t.limit || ctx.Err() != nil {
 			break
 		}
 	}
-	result.More = next != "" && result.Err == nil
+	result.More = next != "" && held == nil
+	result.Err = errors.Join(result.Err, held)
 	err = t.rt.editPauses(context.WithoutCancel(ctx), func(p *lane.Pauses) (bool, error) {
 		at := findPause(p, entry)
 		if at < 0 || !p.Entries[at].ResumedAt.Equal(claimed.ResumedAt) ||
@@ -52,7 +54,7 @@ func (t *tick) wakeRunsOf(ctx context.Context, entry *lane.Pause) StageResult {
 		e := &p.Entries[at]
 		e.WakingUntil, e.After = time.Time{}, next
 		switch {
-		case next != "" || result.Err != nil:
+		case next != "" || held != nil:
 		case t.endsInOrder(e):
 			e.WokenAt = runlane.UTCMillis(t.rt.now())
 		default:
@@ -84,10 +86,6 @@ func (rt *Runtime) anyOrdered() bool {
 // removes an entry that is over.
 func (t *tick) claimWaking(ctx context.Context, entry *lane.Pause) (claimed *lane.Pause, err error) {
 	now := runlane.UTCMillis(t.rt.now())
-	settles := pauseSettles
-	if t.rt.exactPauses() {
-		settles = 0
-	}
 	if _, bound := lane.CarrierOf(t.rt.lane.Transport, entry.Queue); entry.Queue != "" && !bound {
 		return nil, nil // a process with a binding wakes them
 	}
@@ -102,13 +100,16 @@ func (t *tick) claimWaking(ctx context.Context, entry *lane.Pause) (claimed *lan
 		}
 		e := &p.Entries[at]
 		if !e.WokenAt.IsZero() {
-			p.Entries = slices.Delete(p.Entries, at, at+1)
-			return now.Sub(entry.WokenAt) >= wokenKept, nil
+			over := now.Sub(e.WokenAt) >= wokenKept
+			if over {
+				p.Entries = slices.Delete(p.Entries, at, at+1)
+			}
+			return over, nil
 		}
 		if e.ResumedAt.IsZero() {
 			e.ResumedAt = e.Until
 		}
-		if now.Sub(e.ResumedAt) < settles {
+		if now.Before(t.rt.settled(e)) {
 			return false, nil
 		}
 		e.WakingUntil = now.Add(wakingTime)
@@ -122,19 +123,32 @@ func (t *tick) claimWaking(ctx context.Context, entry *lane.Pause) (claimed *lan
 	return claimed, err
 }
 
-// wakePage wakes the queued runs of a page. delay is for processes that may not know the end yet.
+// settled is when every process knows that a pause has ended. Wakeups that were requested later are not ignored for it.
+func (rt *Runtime) settled(ended *lane.Pause) time.Time {
+	if rt.exactPauses() {
+		return ended.ResumedAt
+	}
+	return ended.ResumedAt.Add(pauseSettles)
+}
+
+// wakePage wakes the queued runs of a page. delay is for processes that may not know the end yet. held is why the page
+// has to be tried again. A single run that cannot be written, or a wakeup that stays in the outbox, does not hold it.
 func (t *tick) wakePage(
 	ctx context.Context, pause *lane.Pause, after runlane.Cursor, delay time.Duration,
-) (runlane.Cursor, StageResult) {
+) (next runlane.Cursor, result StageResult, held error) {
 	filter := RunFilter{Queue: pause.Queue, TaskID: pause.Task, Statuses: []runlane.Status{runlane.StatusQueued}}
 	page, err := t.rt.listRuns(ctx, &filter, min(t.limit, runlane.MaxPageLimit), after)
 	switch {
 	case errors.Is(err, runlane.ErrCapabilityUnsupported):
-		return "", StageResult{} // wakeups that were acknowledged count as lost in time
+		return "", result, nil // wakeups that were acknowledged count as lost in time
 	case errors.Is(err, runlane.ErrValidationFailed) && after != "":
-		return "", StageResult{Err: err}
+		return "", result, err
 	case err != nil:
-		return after, StageResult{Err: err}
+		return after, result, err
+	}
+	all, err := t.rt.readPauses(ctx, false)
+	if err != nil {
+		return after, result, err
 	}
 	now := t.rt.now()
 	var requests []lane.RunRef
@@ -144,7 +158,8 @@ func (t *tick) wakePage(
 		key := lane.RunKey{Environment: t.rt.environment, RunID: run.ID}
 		bounded := t.rt.policy(run.Queue).Bounded()
 		switch {
-		case run.RunAt.After(now.Add(clockSkew)), slices.Contains(t.aside.queues, run.Queue):
+		case run.RunAt.After(now.Add(clockSkew)), run.RunAt.After(t.rt.settled(pause)) && delay == 0:
+		case activePause(all.Entries, run.Queue, run.TaskID, now) != nil: // the end of that pause wakes it
 		case bounded && !now.Before(run.DispatchExpiresAt): // it waits for a slot
 		case t.rt.canDelay(run.Queue, delay):
 			wakeups = append(wakeups, lane.DelayedWakeup{
@@ -154,18 +169,19 @@ func (t *tick) wakePage(
 			requests = append(requests, lane.RunRef{RunKey: key, Queue: run.Queue, Status: run.Status})
 		}
 	}
-	result := t.request(ctx, requests, false)
+	result = t.request(ctx, requests, false)
 	if len(wakeups) > 0 {
 		if err := t.rt.sendDelayed(ctx, wakeups...); err != nil {
-			result.add(StageResult{Failed: len(wakeups), Err: err})
-			return after, result
+			result.Failed += len(wakeups)
+			return after, result, err
 		}
 		result.Done += len(wakeups)
 	}
-	if result.Err != nil {
-		return after, result
+	if errors.Is(result.Err, runlane.ErrStorageUnavailable) || errors.Is(result.Err, runlane.ErrOperationCancelled) {
+		held, result.Err = result.Err, nil
+		return after, result, held
 	}
-	return page.Next, result
+	return page.Next, result, nil
 }
 
 func unlessPausesChanged(err error) error {

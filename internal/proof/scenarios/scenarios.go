@@ -5,6 +5,7 @@ package scenarios
 
 import (
 	"flag"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,7 +57,7 @@ func scenarioTable() []scenarioGroup {
 		{"Publish", publishScenarios()},
 		{"Tick", tickScenarios()},
 		{"Queues", append(queueScenarios(), rateScenarios()...)},
-		{"Pauses", pauseScenarios()},
+		{"Pauses", slices.Concat(pauseScenarios(), pauseRaceScenarios())},
 		{"Stats", statsScenarios()},
 		{"Rules", ruleScenarios()},
 		{"Schedules", scheduleScenarios()},

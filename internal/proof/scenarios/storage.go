@@ -26,6 +26,8 @@ type scriptedStorage struct {
 	onListed func()       // after schedules were listed
 	onFlow   func()       // before the record of a flow is put
 	onRead   func()       // after a run was read
+
+	oldPauses []lane.Pause // the answer of GetPauses unless it is exact; nil: the stored ones
 }
 
 // Unwrap lets lane.As find the abilities of the storage under test.
