@@ -20,7 +20,7 @@ const (
 // without a run means that no due run can be executed here. It is for programs that choose themselves when to work (a
 // cron job, a test); [Runtime.Work] repeats it. Concurrent calls are safe: each run goes to one of them.
 //
-// It passes over at most 200 runs that have no handler here, that another worker took first, or that this process
+// It passes over the runs of paused tasks, and over at most 200 that have no handler here, that another worker took first, or that this process
 // cannot execute, for example because it cannot read the payload. If it executed no run, it returns the first such
 // error; all are logged. Other errors are those of ExecuteDelivery, and runlane.ErrConfigurationInvalid for impossible
 // options, a runtime without handlers, and ordered queues ([ErrOrdered]): name the other queues in
@@ -57,11 +57,12 @@ func (d *delivery) next(ctx context.Context, queues []runlane.QueueName) (*Deliv
 		Bounded:   rt.bounded,
 	}
 	var passed error
-	for range nextPages {
+	for pages := 0; pages < nextPages; {
 		page, err := rt.storage().ListRunnableRuns(ctx, &q)
 		if err != nil {
 			return nil, err
 		}
+		paused := 0
 		for i := range page.Items {
 			ref := &page.Items[i]
 			next := *d
@@ -76,10 +77,15 @@ func (d *delivery) next(ctx context.Context, queues []runlane.QueueName) (*Deliv
 				return nil, err
 			case result.Ignored == "":
 				return result, nil
+			case result.Ignored == IgnoredPaused:
+				paused++
 			}
 		}
 		if q.After = page.Next; q.After == "" {
 			break
+		}
+		if paused < len(page.Items) || paused == 0 {
+			pages++ // runs of a paused task, however many, do not hide those of others
 		}
 	}
 	if passed != nil {

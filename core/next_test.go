@@ -31,3 +31,22 @@ func TestExecuteNext_ARunThatCannotBeRead_IsPassedOver(t *testing.T) {
 		t.Errorf("with nothing else due: %v", err)
 	}
 }
+
+// However many runs of a paused task are due before it, a run of another task is found.
+func TestExecuteNext_RunsOfAPausedTask_HideNoOthers(t *testing.T) {
+	t.Parallel()
+	handle := func(context.Context, *runlane.Attempt, int) error { return nil }
+	held, free := runlane.NewTask[int]("held", nil), runlane.NewTask[int]("free", nil)
+	rt := openQuiet(t, memlane.New(), core.Options{}, held.Handle(handle), free.Handle(handle))
+	if _, err := rt.Tasks().Pause(t.Context(), held.ID(), nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 250 {
+		trigger(t, rt, held.With(1))
+	}
+	other := trigger(t, rt, free.With(1))
+	done, err := rt.ExecuteNext(t.Context(), nil)
+	if err != nil || done.Run == nil || done.Run.ID != other.ID {
+		t.Fatalf("%+v, %v", done, err)
+	}
+}
