@@ -21,6 +21,9 @@ const (
 	// wokenKept is how long wakeups of an ordered queue that its runs no longer need are recognized: longer than the
 	// longest distance at which they are handed back.
 	wokenKept = 2 * time.Minute
+	// unboundKept is how long the entry of a resumed queue waits for a process with its binding. The queue of a mistyped
+	// name has none.
+	unboundKept = 24 * time.Hour
 	// wokenAtOnce limits the runs that Resume wakes itself; the tick wakes the rest.
 	wokenAtOnce = runlane.MaxPageLimit
 )

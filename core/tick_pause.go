@@ -86,8 +86,13 @@ func (rt *Runtime) anyOrdered() bool {
 // removes an entry that is over.
 func (t *tick) claimWaking(ctx context.Context, entry *lane.Pause) (claimed *lane.Pause, err error) {
 	now := runlane.UTCMillis(t.rt.now())
-	if _, bound := lane.CarrierOf(t.rt.lane.Transport, entry.Queue); entry.Queue != "" && !bound {
-		return nil, nil // a process with a binding wakes them
+	ended := entry.ResumedAt
+	if ended.IsZero() {
+		ended = entry.Until
+	}
+	_, bound := lane.CarrierOf(t.rt.lane.Transport, entry.Queue)
+	if entry.Queue != "" && !bound && now.Sub(ended) < unboundKept {
+		return nil, nil // a process with a binding wakes them, if there is one
 	}
 	if !entry.WokenAt.IsZero() && now.Sub(entry.WokenAt) < wokenKept || now.Before(entry.WakingUntil) {
 		return nil, nil

@@ -18,6 +18,7 @@ func pauseRaceScenarios() []scenario {
 		{"the search after a pause wakes each run of an ordered queue once", nil, pauseWakesOnce, false},
 		{"a run that cannot be written does not stop the search after a pause", nil, pauseBadRun, false},
 		{"a process with an old answer does not end a pause's last minutes", nil, pauseOldAnswer, false},
+		{"the entry of a resumed queue that nobody has goes", nil, pauseMistyped, false},
 	}
 }
 
@@ -149,6 +150,18 @@ func pauseOldAnswer(t *testing.T, h Harness) {
 	if len(s.paused()) == 0 {
 		t.Fatal("the entry is gone at once: wakeups that are to be dropped would be executed")
 	}
+}
+
+func pauseMistyped(t *testing.T, h Harness) {
+	_, handler := job("scenario.mistyped", nil, succeed)
+	s := openScene(t, h, core.Options{Handlers: []runlane.Handler{handler}}, func(s *scene) {
+		s.transport.Bind(runlane.DefaultQueue.Name)
+	})
+	s.pause("defualt")
+	_, err := s.rt.Queues().Resume(s.Context(), "defualt", nil)
+	s.must(err)
+	s.clock.Advance(25 * time.Hour)
+	s.until("the entry goes", func() bool { s.tick(); s.clock.Advance(time.Minute); return len(s.paused()) == 0 })
 }
 
 // GetPauses gives an old answer, if there is one, to those who may get it.
