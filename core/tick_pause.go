@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -155,6 +156,9 @@ func (t *tick) wakePage(
 	if err != nil {
 		return after, result, err
 	}
+	slices.SortStableFunc(page.Items, func(a, b runlane.RunSummary) int { // lists need not have the order of a queue
+		return cmp.Or(a.RunAt.Compare(b.RunAt), a.CreatedAt.Compare(b.CreatedAt))
+	})
 	now := t.rt.now()
 	var requests []lane.RunRef
 	var wakeups []lane.DelayedWakeup
