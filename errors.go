@@ -37,6 +37,9 @@ const (
 	ErrQueueNotFound ErrorCode = "queue_not_found"
 	// ErrStorageUnavailable: the storage is unreachable or stayed busy. Retryable.
 	ErrStorageUnavailable ErrorCode = "storage_unavailable"
+	// ErrOverloaded: the storage is near its limit and takes no further run for [Error.RetryAfter]. Nothing was written.
+	// Retryable.
+	ErrOverloaded ErrorCode = "overloaded"
 	// ErrTransportUnavailable: the transport is unreachable. Retryable.
 	ErrTransportUnavailable ErrorCode = "transport_unavailable"
 	// ErrTransportPublishFailed: the transport is reachable and refused this message.
@@ -111,6 +114,8 @@ type Error struct {
 	Message   string            // the fault
 	Hint      string            // the reader's next step; may be empty
 	Retryable bool              // the same call may succeed later; no effect on a run when its handler returns it
+	// RetryAfter is the time to wait before the next try, with [ErrOverloaded]; else 0.
+	RetryAfter time.Duration
 	RunID     RunID             // the run the error is about; for a conflict on a key, its owner
 	Meta      map[string]string // for people; programs branch on the fields above
 	Cause     error             // the error of the layer below, down to the AWS error
