@@ -15,8 +15,8 @@ import (
 const (
 	loadWindow = 500 * time.Millisecond
 	// A window with this part of its writes throttled, and this many, begins the limit: not a single busy item.
-	loadBad = 0.05
-	loadFew = 3
+	loadBad = 0.2
+	loadFew = 5
 	// loadCalm is the time without a throttle and a refusal after which the limit ends.
 	loadCalm = 10 * time.Second
 	// loadLeast is the number of triggers that a process may make each second, whatever happens.

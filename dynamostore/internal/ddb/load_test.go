@@ -139,12 +139,19 @@ func TestLoad_MoreTriggersThanTheTableBears_RunsStillFinish(t *testing.T) {
 func TestLoad_FewThrottles_RefuseNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var load Load
+		var few, part Load
 		for range 100 {
-			load.wrote(&types.ThrottlingException{}) // two of four writes a second
-			load.wrote(nil)
-			if delay, ok := load.Admit(); !ok {
-				t.Fatalf("refused for %s", delay)
+			few.wrote(&types.ThrottlingException{}) // two of four writes a second
+			few.wrote(nil)
+			for n := range 100 {
+				if part.wrote(nil); n%10 == 0 {
+					part.wrote(&types.ThrottlingException{})
+				}
+			}
+			for _, load := range []*Load{&few, &part} {
+				if delay, ok := load.Admit(); !ok {
+					t.Fatalf("refused for %s", delay)
+				}
 			}
 			<-time.After(time.Second / 2)
 		}
