@@ -200,7 +200,7 @@ type busy struct {
 	asked *atomic.Int64
 }
 
-func (b busy) AdmitTrigger() error {
+func (b busy) AdmitRuns(int) error {
 	if b.asked.Add(1)%2 == 0 {
 		return nil
 	}

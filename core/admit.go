@@ -16,17 +16,17 @@ type refusals struct {
 	logged atomic.Pointer[time.Time] // nil: never
 }
 
-// admit asks a storage that has limits whether it takes one more run.
-func (rt *Runtime) admit(ctx context.Context, p *plan) error {
+// admit asks a storage that has limits whether it takes more runs.
+func (rt *Runtime) admit(ctx context.Context, runs int, labels Labels) error {
 	if rt.admitter == nil {
 		return nil
 	}
-	err := rt.admitter.AdmitTrigger()
+	err := rt.admitter.AdmitRuns(runs)
 	if err == nil {
 		return nil
 	}
-	rt.metrics.count(ctx, MetricTriggersRefused, 1,
-		Labels{Environment: rt.environment, TaskID: p.task.ID, Queue: p.queue.Name})
+	labels.Environment = rt.environment
+	rt.metrics.count(ctx, MetricTriggersRefused, 1, labels)
 	rt.refusals.count.Add(1)
 	last, now := rt.refusals.logged.Load(), rt.now()
 	if (last == nil || now.Sub(*last) >= refusalGap) && rt.refusals.logged.CompareAndSwap(last, &now) {

@@ -26,8 +26,8 @@ type crowded struct {
 
 func (s *crowded) Unwrap() lane.Storage { return s.Storage }
 
-func (s *crowded) AdmitTrigger() error {
-	if s.takes.Add(-1) < 0 {
+func (s *crowded) AdmitRuns(n int) error {
+	if s.takes.Add(-int64(n)) < 0 {
 		return &runlane.Error{Code: runlane.ErrOverloaded, Message: "full", Retryable: true, RetryAfter: 3 * time.Second}
 	}
 	return nil
@@ -54,6 +54,11 @@ func TestAdmit_OverloadedStorage_RefusesTriggersFromOutside(t *testing.T) {
 			if e, ok := errors.AsType[*runlane.Error](err); !ok || e.Code != runlane.ErrOverloaded || e.RetryAfter != 3*time.Second {
 				t.Errorf("got %v", err)
 			}
+		}
+		flow := runlane.NewFlow("f")
+		flow.Add("a", child.With(payload{}), nil)
+		if _, err := rt.StartFlow(t.Context(), flow, nil); !errors.Is(err, runlane.ErrOverloaded) {
+			t.Errorf("got %v", err)
 		}
 		results, err := rt.TriggerBatch(t.Context(), []core.BatchItem{{Call: child.With(payload{})}, {Call: child.With(payload{})}})
 		if !errors.Is(err, runlane.ErrOverloaded) || !errors.Is(results[0].Err, runlane.ErrOverloaded) || !errors.Is(results[1].Err, runlane.ErrOverloaded) {

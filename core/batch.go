@@ -106,7 +106,7 @@ func (b *batch) trigger(ctx context.Context, i int, item *BatchItem) {
 		b.results[i].Err = err
 		return
 	}
-	if err := b.rt.admit(ctx, p); err != nil {
+	if err := b.rt.admit(ctx, 1, Labels{TaskID: p.task.ID, Queue: p.queue.Name}); err != nil {
 		b.results[i].Err = err
 		b.end(err)
 		return

@@ -56,7 +56,7 @@ func (rt *Runtime) trigger(
 		return nil, err
 	}
 	if by.parent == nil {
-		if err := rt.admit(ctx, p); err != nil {
+		if err := rt.admit(ctx, 1, Labels{TaskID: p.task.ID, Queue: p.queue.Name}); err != nil {
 			return nil, err
 		}
 	}

@@ -158,9 +158,9 @@ func (s *Store) Start(ctx context.Context) error {
 // Stats are the requests and capacity units since New.
 func (s *Store) Stats() Stats { return s.meter.Stats() }
 
-// AdmitTrigger implements lane.Admitter: once writes are throttled it takes as many triggers as the table bears.
-func (s *Store) AdmitTrigger() error {
-	delay, ok := s.db.Load.Admit()
+// AdmitRuns implements lane.Admitter: once writes are throttled it takes as many triggers as the table bears.
+func (s *Store) AdmitRuns(n int) error {
+	delay, ok := s.db.Load.Admit(n)
 	if ok {
 		return nil
 	}

@@ -26,7 +26,7 @@ func TestTrigger_OfTheServersTasks_IsRefused(t *testing.T) {
 
 type crowded struct{ lane.Storage }
 
-func (crowded) AdmitTrigger() error {
+func (crowded) AdmitRuns(int) error {
 	return &runlane.Error{Code: runlane.ErrOverloaded, Message: "full", Retryable: true, RetryAfter: 2500 * time.Millisecond}
 }
 

@@ -45,8 +45,9 @@ type Load struct {
 	delay           time.Duration
 }
 
-// Admit reports whether a trigger may write now, else after which time to try again.
-func (l *Load) Admit() (delay time.Duration, ok bool) {
+// Admit reports whether somebody may trigger n runs now, else after which time to try again. n may be more than one
+// burst: later triggers wait for it.
+func (l *Load) Admit(n int) (delay time.Duration, ok bool) {
 	if !l.watching.Load() {
 		return 0, true
 	}
@@ -56,7 +57,7 @@ func (l *Load) Admit() (delay time.Duration, ok bool) {
 	if l.roll(now); !l.watching.Load() {
 		return 0, true
 	}
-	l.asked++
+	l.asked += float64(n)
 	if l.rate > 0 {
 		l.tokens = min(l.tokens+l.rate*now.Sub(l.filled).Seconds(), max(1, l.rate*loadWindow.Seconds()))
 		l.filled = now
@@ -64,9 +65,9 @@ func (l *Load) Admit() (delay time.Duration, ok bool) {
 			l.calm = now
 			return l.delay, false
 		}
-		l.tokens--
+		l.tokens -= float64(n)
 	}
-	l.admitted++
+	l.admitted += float64(n)
 	return 0, true
 }
 
@@ -98,7 +99,11 @@ func (l *Load) open(now time.Time) {
 // roll judges the window if it is over.
 func (l *Load) roll(now time.Time) {
 	length := now.Sub(l.began)
-	if length < loadWindow {
+	switch {
+	case length < loadWindow:
+		return
+	case length >= loadCalm: // a function that was not asked meanwhile
+		l.watching.Store(false)
 		return
 	}
 	part := l.throttled / max(1, l.sent)

@@ -83,7 +83,7 @@ func (p *process) trigger(seconds, each int) {
 	for range seconds * each {
 		<-time.After(time.Second / time.Duration(each))
 		go func() {
-			if _, ok := p.table.Load.Admit(); (ok || !p.limit) && p.write(unitsCreate) == nil {
+			if _, ok := p.table.Load.Admit(1); (ok || !p.limit) && p.write(unitsCreate) == nil {
 				p.created.Add(1)
 				p.queue <- struct{}{}
 			}
@@ -149,11 +149,28 @@ func TestLoad_FewThrottles_RefuseNothing(t *testing.T) {
 				}
 			}
 			for _, load := range []*Load{&few, &part} {
-				if delay, ok := load.Admit(); !ok {
+				if delay, ok := load.Admit(1); !ok {
 					t.Fatalf("refused for %s", delay)
 				}
 			}
 			<-time.After(time.Second / 2)
+		}
+	})
+}
+
+// A function may sleep between two requests.
+func TestLoad_ThrottlesOfLongAgo_RefuseNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var load Load
+		for range 2 * loadFew {
+			load.wrote(&types.ThrottlingException{})
+		}
+		<-time.After(time.Minute)
+		for range 10 {
+			if delay, ok := load.Admit(1); !ok {
+				t.Fatalf("refused for %s", delay)
+			}
 		}
 	})
 }

@@ -8,5 +8,5 @@ type Unlimited struct{ lane.Storage }
 // Unwrap lets lane.As find the storage's other abilities.
 func (u Unlimited) Unwrap() lane.Storage { return u.Storage }
 
-// AdmitTrigger implements lane.Admitter.
-func (Unlimited) AdmitTrigger() error { return nil }
+// AdmitRuns implements lane.Admitter.
+func (Unlimited) AdmitRuns(int) error { return nil }
