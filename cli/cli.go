@@ -185,7 +185,7 @@ func (s *session) group(ctx context.Context, cmd *command, path string, args []s
 	if unknown == "" {
 		message = quoted(path) + " needs a command"
 	}
-	next := didYouMean(unknown, cmd.names())
+	next := didYouMean(commandName(unknown, cmd.names()), cmd.names())
 	if strings.HasPrefix(unknown, "-") {
 		message, next = "there is no flag "+quoted(unknown)+" of every command", flagSuggestion(
 			global,

@@ -145,6 +145,20 @@ func didYouMean(typed string, known []string) string {
 	return ""
 }
 
+// otherNames are what people of other tools type for a command.
+var otherNames = map[string]string{
+	"ls": "list", "ps": "list", "show": "get", "describe": "get", "inspect": "get", "view": "get",
+	"rm": "prune", "delete": "prune", "stop": "cancel", "kill": "cancel", "create": "trigger", "tail": "watch",
+}
+
+// commandName is what a word of another tool is called here.
+func commandName(typed string, known []string) string {
+	if name := otherNames[typed]; slices.Contains(known, name) {
+		return name
+	}
+	return typed
+}
+
 // nearest finds the closest name, if it is close enough to be a typing error.
 func nearest(typed string, known []string) (name string, ok bool) {
 	if len(typed) > maxQuoted {

@@ -93,7 +93,13 @@ func (s *session) listRuns(
 		if err != nil {
 			return shown, err
 		}
-		if err := s.showRuns(page.Items, shown > 0, options.Waiting == runlane.WaitingInput); err != nil {
+		var retries map[runlane.RunID]*runlane.Run
+		if !s.json {
+			if retries, err = rt.Runs().Retries(ctx, page.Items); err != nil {
+				return shown, err
+			}
+		}
+		if err := s.showRuns(page.Items, retries, shown > 0, options.Waiting == runlane.WaitingInput); err != nil {
 			return shown, err
 		}
 		shown += len(page.Items)
@@ -109,8 +115,11 @@ func (s *session) listRuns(
 	}
 }
 
-// showRuns shows a page of runs. With asked it includes the questions that runs ask a person.
-func (s *session) showRuns(runs []runlane.RunSummary, headed, asked bool) error {
+// showRuns shows a page of runs, and by what failed ones were retried. With asked it includes the questions that runs
+// ask a person.
+func (s *session) showRuns(
+	runs []runlane.RunSummary, retries map[runlane.RunID]*runlane.Run, headed, asked bool,
+) error {
 	if s.json {
 		for i := range runs {
 			if err := s.emit("run.summary", &runs[i]); err != nil {
@@ -136,6 +145,9 @@ func (s *session) showRuns(runs []runlane.RunSummary, headed, asked bool) error 
 	for i := range runs {
 		run := &runs[i]
 		age, text := instant(run.CreatedAt), aboutRun(run)
+		if retries[run.ID] != nil {
+			text = "retried, " + text
+		}
 		if !s.absolute {
 			age = rough(s.now().Sub(run.CreatedAt))
 		}

@@ -71,6 +71,16 @@ func (s *session) showRun(ctx context.Context, run *runlane.Run) error {
 	if s.json {
 		return s.emit("run", shown.Run(run))
 	}
+	next := ""
+	if run.Status == runlane.StatusFailed {
+		retries, err := s.runtime.Runs().Retries(ctx, []runlane.RunSummary{run.Summary()})
+		if err != nil {
+			return err
+		}
+		if retry := retries[run.ID]; retry != nil {
+			next = fmt.Sprintf("%s, which is %s", retry.ID, retry.Status)
+		}
+	}
 	s.facts(
 		[2]string{"run", string(run.ID)},
 		[2]string{"task", string(run.TaskID)},
@@ -85,6 +95,7 @@ func (s *session) showRun(ctx context.Context, run *runlane.Run) error {
 		[2]string{"finished", s.at(run.FinishedAt)},
 		[2]string{"attempts", countersText(run.Counters)},
 		[2]string{"failure", failureText(run.Failure)},
+		[2]string{"retried by", next},
 		[2]string{"worker", leaseText(s, run.Lease)},
 		[2]string{"progress", s.progress(ctx, run)},
 		[2]string{"idempotency key", run.IdempotencyKey},

@@ -211,7 +211,12 @@ func ExampleRuns_Retry() {
 	first := do(rt.Runs().Retry(ctx, "run_1", &core.ChangeOptions{Reason: "mailbox exists now"}))
 	again := do(rt.Runs().Retry(ctx, "run_1", nil))
 	fmt.Println(first.Status, first.Source.Type, first.Source.RunID, first.ID == again.ID)
-	// Output: queued manual_retry run_1 true
+	failed := do(rt.Runs().Get(ctx, "run_1"))
+	retries := do(rt.Runs().Retries(ctx, []runlane.RunSummary{failed.Summary()}))
+	fmt.Println(retries["run_1"].ID == first.ID)
+	// Output:
+	// queued manual_retry run_1 true
+	// true
 }
 
 func ExampleRuns_RetryAll() {

@@ -161,11 +161,11 @@ func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, e
 			return nil, err
 		}
 	}
-	if s.run.Status == runlane.StatusFailed {
-		if s.retry, err = rt.retryOf(ctx, s.run); err != nil {
-			return nil, err
-		}
+	retries, err := rt.retries(ctx, []runlane.RunSummary{s.run.Summary()})
+	if err != nil {
+		return nil, err
 	}
+	s.retry = retries[s.run.ID]
 	s.executor = rt.executorOf(ctx, seen.Run)
 	s.holders, err = rt.slotsHeld(ctx, seen, s.now)
 	return s, err

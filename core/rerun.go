@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core/internal/origin"
@@ -108,19 +109,38 @@ func (c change) repeat(
 	}
 }
 
-// retryOf returns the run by which a failed one was retried, nil for none.
-func (rt *Runtime) retryOf(ctx context.Context, failed *runlane.Run) (*runlane.Run, error) {
-	run, err := rt.get(ctx, repeatID(failed, runlane.SourceManualRetry))
-	if isNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
+// Retries returns the runs that go on with failed ones among the runs ([Runs.Retry]), without payloads and outputs, by
+// the ID of the failed one. It takes one read for each failed run and none for others.
+func (r *Runs) Retries(ctx context.Context, runs []runlane.RunSummary) (map[runlane.RunID]*runlane.Run, error) {
+	if err := r.rt.gate.enterLate(); err != nil {
 		return nil, err
 	}
-	if run.Source.Type != runlane.SourceManualRetry || run.Source.RunID != failed.ID {
-		return nil, nil // someone else's run under that ID
+	defer r.rt.gate.leave()
+	return r.rt.retries(ctx, runs)
+}
+
+func (rt *Runtime) retries(ctx context.Context, runs []runlane.RunSummary) (map[runlane.RunID]*runlane.Run, error) {
+	var ids []runlane.RunID
+	for i := range runs {
+		if run := &runs[i]; run.Status == runlane.StatusFailed {
+			ids = append(ids, lane.RetryID(rt.environment, run.ID, run.CreatedAt))
+		}
 	}
-	return run, nil
+	retries := map[runlane.RunID]*runlane.Run{}
+	for chunk := range slices.Chunk(ids, runlane.MaxPageLimit) {
+		found, err := rt.storage().GetRuns(ctx, &lane.RunsQuery{
+			Environment: rt.environment, IDs: chunk, WithoutPayload: true,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, run := range found {
+			if run.Source.Type == runlane.SourceManualRetry { // else someone else's run under that ID
+				retries[run.Source.RunID] = run
+			}
+		}
+	}
+	return retries, nil
 }
 
 // createRepeat commits the new run unless another run has the idempotency key. Reading the owner costs less than a

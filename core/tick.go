@@ -80,7 +80,7 @@ func (rt *Runtime) tick(ctx context.Context, options *TickOptions) (*TickResult,
 	ofStage := make([]faults, len(into))
 	aside := &queuesAside{}
 	for {
-		t := tick{rt: rt, limit: limit, deadline: deadline, result: &TickResult{}, aside: aside}
+		t := tick{rt: rt, limit: limit, deadline: deadline, result: &TickResult{}, of: &lane.Round{}, aside: aside}
 		t.round(ctx)
 		progress := 0
 		for i, of := range t.result.stages() {

@@ -203,6 +203,7 @@ func (t *tick) flush(ctx context.Context) (result StageResult) {
 			At:          now,
 			Patience:    t.query(now).Patience,
 			Without:     t.aside.queues,
+			Round:       t.of,
 			ClaimUntil:  now.Add(outboxClaim),
 			Limit:       limit,
 		})

@@ -25,6 +25,8 @@ type tick struct {
 	due      []lane.RunRef  // its runs that no stage has handled yet
 	moreDue  bool
 
+	of *lane.Round
+
 	aside *queuesAside // queues that take no wakeups, in all rounds of a call
 
 	elsewhere int // runs of this stage that count in another's result
@@ -36,6 +38,7 @@ func (t *tick) query(at time.Time) lane.DueQuery {
 		At:        at,
 		Patience:  lane.Patience{Queued: queuedPatience},
 		Bounded:   t.rt.bounded,
+		Round:     t.of,
 	}
 	if t.rt.delays {
 		q.Patience.ShortWait, q.Patience.Undelayed = shortWaitPatience, t.rt.undelayed

@@ -144,6 +144,9 @@ func budgetCases() map[string]budgetCase {
 			return w
 		}, nil},
 		"tick with nothing to do": laterTick(),
+		"tick with nothing to do in a bounded queue": laterTick(runlane.NewTask("bench.bounded", &runlane.TaskOptions[int]{
+			Queue: runlane.Queue{Name: "bounded", Concurrency: 1},
+		}).Handle(func(context.Context, *runlane.Attempt, int) error { return nil })),
 		"first tick of a program with one task": {nil, idleTick(runlane.NewTask[int]("bench.noop", nil).Handle(
 			func(context.Context, *runlane.Attempt, int) error { return nil },
 		)), nil},

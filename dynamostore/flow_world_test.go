@@ -58,7 +58,7 @@ func addFlowCases(cases map[string]budgetCase) {
 }
 
 // laterTick is a tick of a runtime that has ticked before.
-func laterTick() budgetCase {
+func laterTick(handlers ...runlane.Handler) budgetCase {
 	var rt *core.Runtime
 	tick := func(w *world) *world {
 		w.Helper()
@@ -73,7 +73,7 @@ func laterTick() budgetCase {
 		if err != nil {
 			w.Fatal(err)
 		}
-		if rt, err = core.Open(w.Context(), l, &core.Options{Logger: slog.New(slog.DiscardHandler)}); err != nil {
+		if rt, err = core.Open(w.Context(), l, &core.Options{Logger: slog.New(slog.DiscardHandler), Handlers: handlers}); err != nil {
 			w.Fatal(err)
 		}
 		return tick(w)

@@ -37,6 +37,7 @@ func (s *Store) moveMarkerFrom(
 ) error {
 	after, ok, err := s.db.Update(ctx, "move marker", rows.MarkerUpdate(pk, sequence, from, to, before))
 	if err == nil && ok {
+		s.spans.wrote(to)
 		if r, err := rows.UnmarshalRun(after); err == nil {
 			s.snapshots.put(r.PK, r)
 		}

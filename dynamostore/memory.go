@@ -143,6 +143,7 @@ func (o *offers) isStale(row rows.DueRow) bool {
 
 func (s *Store) remember(c *rows.Change, w *rows.Built) {
 	s.snapshots.put(w.Run.PK, w.Run)
+	s.spans.wrote(w.Run.Due())
 	s.offers.recordCommit(c, w)
 }
 

@@ -42,6 +42,7 @@ func (s *Store) claimable(ctx context.Context, c *lane.ClaimOutboxCommand) ([]*r
 			At:        c.At,
 			Patience:  c.Patience,
 			Without:   c.Without,
+			Round:     c.Round,
 		}
 		for {
 			page, err := s.scan(ctx, q, rows.Publishing)

@@ -154,6 +154,9 @@ func (s *Store) examine(
 	}
 	page := &runlane.Page[found]{}
 	walk := s.db.NewWalk("scan", due, after, ddb.ChunkOf(limit))
+	if q.Round != nil {
+		walk.Firsts = &roundSpans{&s.spans, q.Round}
+	}
 	read := 0
 	_, stopped, more, err := walk.Show(ctx, maxScanKeys, func(entries []ddb.Row) (int, bool, error) {
 		entries = entries[:min(len(entries), max(limit-len(page.Items), minBatch))]

@@ -139,3 +139,31 @@ func TestScan_RowsOfPutOffRedelivery_LeaveTheWayOfOtherStages(t *testing.T) {
 	}
 	w.checked()
 }
+
+// A later scan of a round reads a span again only if a row may be due by then, or if this process wrote one.
+func TestScan_OfARound_ReadsEmptySpansOnce(t *testing.T) {
+	w := newWorld(t)
+	w.create(eager, time.Hour, nil)
+	round := &lane.Round{}
+	requests := func(after time.Duration) (found int, reads int64) {
+		page, err := w.store.ListRunsNeedingDelivery(w.step(), &lane.DueQuery{
+			PageQuery: lane.PageQuery{Environment: "test"}, At: w.now.Add(after), Round: round,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(page.Items), w.meter.Stats().Operations["scan"].Requests
+	}
+	for i, c := range []struct {
+		after time.Duration
+		found int
+		reads int64
+	}{{0, 0, 32}, {time.Minute, 0, 0}, {2 * time.Hour, 1, 1}, {2 * time.Hour, 2, 2}} {
+		if i == 3 {
+			w.create(eager, time.Hour, nil)
+		}
+		if found, reads := requests(c.after); found != c.found || reads != c.reads {
+			t.Errorf("scan %d found %d runs with %d reads, want %d and %d", i+1, found, reads, c.found, c.reads)
+		}
+	}
+}

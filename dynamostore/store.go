@@ -76,6 +76,7 @@ type Store struct {
 	snapshots *recent[string, *rows.Run] // by partition key
 	owners    *recent[string, string]    // commits of dead owners, by partition key
 	offers    *offers
+	spans     spans
 
 	shardsMutex sync.Mutex
 	shards      map[string]cachedShards // by environment

@@ -59,6 +59,8 @@ type ClaimOutboxCommand struct {
 	Patience Patience
 	// Without excludes queues; their rows cost nothing, however many are due. Ignored with IDs.
 	Without []runlane.QueueName
+	// Round is as in [DueQuery]. Ignored with IDs.
+	Round *Round
 	// ClaimUntil is the end of the claim.
 	ClaimUntil time.Time
 	// Limit 0 means runlane.DefaultPageLimit.

@@ -82,7 +82,13 @@ type DueQuery struct {
 	//   - with a Limit of 1 and several free slots, it may contain any run that could get one. Concurrent callers
 	//     should get different runs.
 	ConcurrencyKey *string
+	// Round is of scans of one round of maintenance; nil means none.
+	Round *Round
 }
+
+// Round is one round of maintenance: a few scans that follow each other closely. A storage may read for all of them what
+// it reads for the first, but must show a round what the storage itself wrote meanwhile.
+type Round struct{ _ byte } // not empty: each has its own address
 
 // Wants reports whether the query includes runs of the queue.
 func (q *DueQuery) Wants(queue runlane.QueueName) bool {

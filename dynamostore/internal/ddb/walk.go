@@ -70,14 +70,21 @@ func (t *Table) NewWalk(operation string, sp *Span, after Position, chunk int) *
 	return w
 }
 
+// Firsts remembers the first row's sort key of spans that were read, "" for none.
+type Firsts interface {
+	First(span Partition) (first string, known bool)
+	Note(span Partition, first string)
+}
+
 type Walking struct {
 	Table     *Table
 	Operation string
 	Span      *Span
 	After     Position
-	Chunk     int // rows of a partition that one request reads
-	Batch     int // rows of one call of visit
-	AtOnce    int // requests
+	Chunk     int    // rows of a partition that one request reads
+	Batch     int    // rows of one call of visit
+	AtOnce    int    // requests
+	Firsts    Firsts // shared with other walks; nil: none
 	readers   []*partitionReader
 }
 
@@ -215,13 +222,29 @@ func (w *Walking) readPartition(ctx context.Context, r *partitionReader) error {
 	if from > until {
 		return nil
 	}
+	span, first, end, noting := Partition{Name: r.Name, From: from}, "", until, false
+	if w.Firsts != nil && after.PK == "" && !sp.Backwards {
+		known := false
+		if first, known = w.Firsts.First(span); known && (first == "" || first > until) {
+			return nil
+		}
+		if noting = !known; noting {
+			end = item.BeyondKeys // the first row tells the other walks whether they have to read
+		}
+	}
 	if r.Name == after.Partition && from <= after.Sort && after.Sort <= until {
 		q.Behind = item.Key(after.PK, sp.SK)
 		q.Behind[sp.Hash], q.Behind[sp.Sort] = item.Text(r.Name), item.Text(after.Sort)
 	}
-	q.Values = item.Item{":p": item.Text(r.Name), ":from": item.Text(from), ":until": item.Text(until)}
-	return w.Table.Query(ctx, q, func(it item.Item) (bool, error) {
+	q.Values = item.Item{":p": item.Text(r.Name), ":from": item.Text(from), ":until": item.Text(end)}
+	err := w.Table.Query(ctx, q, func(it item.Item) (bool, error) {
 		row := Row{Position{r.Name, item.TextOf(it[sp.Sort]), item.TextOf(it[item.PK])}, it}
+		if first == "" {
+			first = row.Sort
+		}
+		if row.Sort > until {
+			return false, nil
+		}
 		if passed && row.Sort == after.Sort {
 			return true, nil
 		}
@@ -231,4 +254,8 @@ func (w *Walking) readPartition(ctx context.Context, r *partitionReader) error {
 		r.rows, r.after = append(r.rows, row), row.Position
 		return true, nil
 	})
+	if err == nil && noting {
+		w.Firsts.Note(span, first)
+	}
+	return err
 }
