@@ -1,6 +1,6 @@
 // Package docstest reads the fenced blocks of the project's documents. Its tests execute those that are marked, in the
 // order of their document, and hold what they print against what the document says; the others are held against the
-// parsers of Go and of the command line. CONTRIBUTING.md, Documentation, has the marks.
+// parsers of Go and of the command line. The kinds below have the marks.
 package docstest
 
 import (
@@ -17,7 +17,7 @@ type Kind string
 const (
 	// KindText is shown, and never executed.
 	KindText Kind = "text"
-	// KindShell is executed by bash: "sh run".
+	// KindShell is executed by bash: "sh run", or "sh run aws" on local AWS.
 	KindShell Kind = "shell"
 	// KindBackground is executed beside what follows: "sh run background". Ctrl-C ends it with the document.
 	KindBackground Kind = "background"
@@ -25,7 +25,7 @@ const (
 	KindGo Kind = "go"
 	// KindFile is written to a file of the document's folder: "LANGUAGE file PATH". "diff file PATH" changes the file.
 	KindFile Kind = "file"
-	// KindOutput is what the block before prints: "text output".
+	// KindOutput is what the block before prints: "text output". There "..." is anything.
 	KindOutput Kind = "output"
 )
 
