@@ -109,16 +109,15 @@ const (
 // Error is the only error type that crosses a package boundary of this module. Messages never contain payloads or
 // credentials. Branch on Code and Conflict (or errors.Is with their values), never on text.
 type Error struct {
-	Code      ErrorCode
-	Conflict  ConflictKind      // set if and only if Code is ErrStorageConflict
-	Message   string            // the fault
-	Hint      string            // the reader's next step; may be empty
-	Retryable bool              // the same call may succeed later; no effect on a run when its handler returns it
-	// RetryAfter is the time to wait before the next try, with [ErrOverloaded]; else 0.
-	RetryAfter time.Duration
-	RunID     RunID             // the run the error is about; for a conflict on a key, its owner
-	Meta      map[string]string // for people; programs branch on the fields above
-	Cause     error             // the error of the layer below, down to the AWS error
+	Code       ErrorCode
+	Conflict   ConflictKind      // set if and only if Code is ErrStorageConflict
+	Message    string            // the fault
+	Hint       string            // the reader's next step; may be empty
+	Retryable  bool              // the same call may succeed later; no effect on a run when its handler returns it
+	RetryAfter time.Duration     // with ErrOverloaded the time before the next try; else 0
+	RunID      RunID             // the run the error is about; for a conflict on a key, its owner
+	Meta       map[string]string // for people; programs branch on the fields above
+	Cause      error             // the error of the layer below, down to the AWS error
 }
 
 // Error returns code, message and hint on one line. All methods accept a nil *Error, because a nil pointer returned as

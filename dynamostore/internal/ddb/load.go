@@ -119,8 +119,8 @@ func (l *Load) roll(now time.Time) {
 		l.rate += max((l.good-l.rate)/4, l.rate/20, loadLeast)
 	}
 	if l.rate > 0 {
-		wanted := math.Ceil(l.asked / length.Seconds() / l.rate)
-		l.delay = min(max(time.Duration(wanted), 1)*time.Second, loadMaxDelay)
+		seconds := math.Ceil(l.asked / length.Seconds() / l.rate)
+		l.delay = time.Duration(min(max(seconds, 1), loadMaxDelay.Seconds()) * float64(time.Second))
 	}
 	if now.Sub(l.calm) >= loadCalm {
 		l.watching.Store(false)
