@@ -37,6 +37,9 @@ const (
 	ErrQueueNotFound ErrorCode = "queue_not_found"
 	// ErrStorageUnavailable: the storage is unreachable or stayed busy. Retryable.
 	ErrStorageUnavailable ErrorCode = "storage_unavailable"
+	// ErrOverloaded: the storage is near its limit and takes no further run for [Error.RetryAfter]. Nothing was written.
+	// Retryable.
+	ErrOverloaded ErrorCode = "overloaded"
 	// ErrTransportUnavailable: the transport is unreachable. Retryable.
 	ErrTransportUnavailable ErrorCode = "transport_unavailable"
 	// ErrTransportPublishFailed: the transport is reachable and refused this message.
@@ -109,14 +112,15 @@ const (
 // Error is the only error type that crosses a package boundary of this module. Messages never contain payloads or
 // credentials. Branch on Code and Conflict (or errors.Is with their values), never on text.
 type Error struct {
-	Code      ErrorCode
-	Conflict  ConflictKind      // set if and only if Code is ErrStorageConflict
-	Message   string            // the fault
-	Hint      string            // the reader's next step; may be empty
-	Retryable bool              // the same call may succeed later; no effect on a run when its handler returns it
-	RunID     RunID             // the run the error is about; for a conflict on a key, its owner
-	Meta      map[string]string // for people; programs branch on the fields above
-	Cause     error             // the error of the layer below, down to the AWS error
+	Code       ErrorCode
+	Conflict   ConflictKind      // set if and only if Code is ErrStorageConflict
+	Message    string            // the fault
+	Hint       string            // the reader's next step; may be empty
+	Retryable  bool              // the same call may succeed later; no effect on a run when its handler returns it
+	RetryAfter time.Duration     // with ErrOverloaded the time before the next try; else 0
+	RunID      RunID             // the run the error is about; for a conflict on a key, its owner
+	Meta       map[string]string // for people; programs branch on the fields above
+	Cause      error             // the error of the layer below, down to the AWS error
 }
 
 // Error returns code, message and hint on one line. All methods accept a nil *Error, because a nil pointer returned as

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
@@ -193,13 +194,37 @@ func (b *batch) options(number int, line *batchLine) (*runlane.TriggerOptions, e
 	return o, nil
 }
 
-// flush triggers the pending lines. An error ends the batch; runs created before it are counted.
+// flush triggers the pending lines. It waits while the storage is overloaded. An error ends the batch; runs created
+// before it are counted.
 func (b *batch) flush(ctx context.Context) error {
-	if len(b.pending) == 0 {
-		return nil
+	for len(b.pending) > 0 {
+		err := b.send(ctx)
+		busy, ok := errors.AsType[*runlane.Error](err)
+		if !ok || busy.Code != runlane.ErrOverloaded {
+			return err
+		}
+		select {
+		case <-time.After(busy.RetryAfter):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
+	return nil
+}
+
+// send triggers the pending lines. Those that an overloaded storage refused stay.
+func (b *batch) send(ctx context.Context) error {
 	results, err := b.rt.TriggerBatch(ctx, b.pending)
+	left := 0
 	for i, result := range results {
+		if errors.Is(result.Err, runlane.ErrOverloaded) {
+			b.pending[left], b.lines[left] = b.pending[i], b.lines[i]
+			left++
+			continue
+		}
+		if errors.Is(err, runlane.ErrOverloaded) && exitCode(result.Err) == ExitUnavailable {
+			err = result.Err // which is no reason to wait
+		}
 		if result.Err != nil {
 			if err == nil || exitCode(result.Err) != exitCode(err) { // otherwise the batch's own error reports it
 				b.fail(b.lines[i], result.Err)
@@ -210,7 +235,7 @@ func (b *batch) flush(ctx context.Context) error {
 			err = showErr
 		}
 	}
-	b.pending, b.lines = b.pending[:0], b.lines[:0]
+	b.pending, b.lines = b.pending[:left], b.lines[:left]
 	if !b.s.json && err == nil {
 		b.s.note("%s", plural(b.total.Created+b.total.Existing, "run", "runs"))
 	}

@@ -85,7 +85,8 @@ func exitCode(err error) int {
 		return ExitNotFound
 	case runlane.ErrStorageConflict:
 		return ExitConflict
-	case runlane.ErrStorageUnavailable, runlane.ErrTransportUnavailable, runlane.ErrTransportPublishFailed:
+	case runlane.ErrStorageUnavailable, runlane.ErrTransportUnavailable, runlane.ErrTransportPublishFailed,
+		runlane.ErrOverloaded:
 		return ExitUnavailable
 	default:
 		return ExitFailed

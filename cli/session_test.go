@@ -10,12 +10,15 @@ import (
 	"maps"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/cli"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
 )
 
 func TestRun_NoArguments_ShowsHelp(t *testing.T) {
@@ -186,6 +189,31 @@ func TestBatch_Interrupted_SaysHowToResume(t *testing.T) {
 	}
 	w.stdin = lines.String()
 	if r := w.run(t.Context(), args...); r.code != cli.ExitOK || r.stdout != "created: 150, there already: 100, failed: 0\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// busy refuses every other trigger.
+type busy struct {
+	lane.Storage
+
+	asked *atomic.Int64
+}
+
+func (b busy) AdmitRuns(int) error {
+	if b.asked.Add(1)%2 == 0 {
+		return nil
+	}
+	return &runlane.Error{Code: runlane.ErrOverloaded, Message: "full", RetryAfter: time.Nanosecond}
+}
+
+func TestBatch_OverloadedStorage_IsWaitedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.wrap = func(s lane.Storage) lane.Storage { return busy{s, &atomic.Int64{}} }
+	w.stdin = strings.Repeat(`{"payload":{"to":"u"}}`+"\n", 150)
+	r := w.run(t.Context(), "trigger", "emails.welcome", "--batch", "-")
+	if r.code != cli.ExitOK || r.stdout != "created: 150, there already: 0, failed: 0\n" {
 		t.Errorf("%+v", r)
 	}
 }

@@ -202,7 +202,8 @@ func statusOf(err error) int {
 		return http.StatusGatewayTimeout
 	case runlane.ErrCapabilityUnsupported:
 		return http.StatusNotImplemented
-	case runlane.ErrStorageUnavailable, runlane.ErrTransportUnavailable, runlane.ErrTransportPublishFailed:
+	case runlane.ErrStorageUnavailable, runlane.ErrTransportUnavailable, runlane.ErrTransportPublishFailed,
+		runlane.ErrOverloaded:
 		return http.StatusServiceUnavailable
 	default:
 		return http.StatusInternalServerError

@@ -30,7 +30,8 @@ type BatchResult struct {
 // transport takes. Several runs are made at once, except on a lane with ordered queues, where items with the same key
 // keep their order.
 //
-// An error ends the batch: ctx has ended (runlane.ErrOperationCancelled) or the storage is unreachable. The results
+// An error ends the batch: ctx has ended (runlane.ErrOperationCancelled), or the storage is unreachable or overloaded
+// (runlane.ErrOverloaded: wait for Error.RetryAfter). The results
 // have the runs made so far, and this error for items that were not tried: trigger those again.
 func (rt *Runtime) TriggerBatch(ctx context.Context, items []BatchItem) ([]BatchResult, error) {
 	if err := rt.gate.enterLate(); err != nil {
@@ -105,17 +106,18 @@ func (b *batch) trigger(ctx context.Context, i int, item *BatchItem) {
 		b.results[i].Err = err
 		return
 	}
+	if err := b.rt.admit(ctx, 1, Labels{TaskID: p.task.ID, Queue: p.queue.Name}); err != nil {
+		b.results[i].Err = err
+		b.end(err)
+		return
+	}
 	ctx, t := b.rt.traceCreation(ctx, p)
 	result, commit, err := b.rt.resolve(ctx, p, b.rt.create)
 	t.done(createdEnd(result, err))
 	b.results[i] = BatchResult{Result: result, Err: err}
 	switch {
 	case errors.Is(err, runlane.ErrStorageUnavailable):
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.stopped == nil {
-			b.stopped = err
-		}
+		b.end(err)
 	case commit == nil:
 	case len(commit.Outbox) == 0 || options.Deferred || p.availableAt.After(p.at):
 		b.rt.announce(ctx, p, commit)
@@ -124,6 +126,15 @@ func (b *batch) trigger(ctx context.Context, i int, item *BatchItem) {
 		b.outbox = append(b.outbox, commit.Outbox...)
 		b.mu.Unlock()
 		b.publish(ctx, publishBatch)
+	}
+}
+
+// end ends the batch, for the first reason of all.
+func (b *batch) end(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stopped == nil {
+		b.stopped = err
 	}
 }
 

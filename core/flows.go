@@ -286,6 +286,7 @@ func (f *Flows) ReadSizes(ctx context.Context, state *runlane.FlowState) error {
 //     singleton key, which another run might hold; a flow of this id with other nodes.
 //   - runlane.ErrConfigurationInvalid: a bad definition, or a queue without a binding.
 //   - runlane.ErrCapabilityUnsupported: the storage keeps no flows.
+//   - runlane.ErrOverloaded: the storage is near its limit. Try again after Error.RetryAfter.
 //
 // If its start is interrupted for more than an hour, a tick cancels the flow.
 func (rt *Runtime) StartFlow(
@@ -295,6 +296,11 @@ func (rt *Runtime) StartFlow(
 		return nil, err
 	}
 	defer rt.gate.leave()
+	if f != nil {
+		if err := rt.admit(ctx, len(f.Nodes()), Labels{}); err != nil {
+			return nil, err
+		}
+	}
 	return rt.startFlow(ctx, f, options, nil)
 }
 

@@ -85,6 +85,8 @@ const (
 	// MetricWakeupsPublished and MetricWakeupsRefused count outbox rows that the transport took or refused.
 	MetricWakeupsPublished Metric = "wakeups_published"
 	MetricWakeupsRefused   Metric = "wakeups_refused"
+	// MetricTriggersRefused counts triggers refused with runlane.ErrOverloaded.
+	MetricTriggersRefused Metric = "triggers_refused"
 	// MetricChangesDropped counts changes that a hook had no room for.
 	MetricChangesDropped Metric = "changes_dropped"
 )

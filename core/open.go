@@ -56,6 +56,8 @@ type Runtime struct {
 	texts        errorTexts
 	middleware   []runlane.Middleware
 	world        World
+	admitter     lane.Admitter // nil: the storage takes every trigger
+	refusals     refusals
 	realTime     bool // the world's clock is the process's
 	workerID     string
 	tokenKeys    [][]byte
@@ -87,6 +89,7 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 	given.Schedules = withHostSchedules(ctx, options.Schedules)
 	options = &given
 	rt := newRuntime(l, options)
+	rt.admitter, _ = lane.As[lane.Admitter](l.Storage)
 	rt.metrics = gauges{withHostMetrics(ctx, options.Metrics)}
 	rt.failed = host.Of(ctx).Failed
 	rt.hostShows = rt.failed != nil && options.Logger == nil

@@ -23,6 +23,7 @@ const triggerRounds = 3
 //   - runlane.ErrValidationFailed: the call is wrong.
 //   - runlane.ErrConfigurationInvalid: the definition is bad, or the queue has no binding.
 //   - runlane.ConflictSingletonKey: the run in Error.RunID holds the singleton key, and ReturnActive is not set.
+//   - runlane.ErrOverloaded: the storage is near its limit. Try again after Error.RetryAfter.
 //
 // runlane.ErrStorageUnavailable may leave the outcome unknown: trigger again with an idempotency key or your own run
 // id.
@@ -53,6 +54,11 @@ func (rt *Runtime) trigger(
 	p.options, p.caller = options, by
 	if err := rt.prepare(p, call); err != nil {
 		return nil, err
+	}
+	if by.parent == nil {
+		if err := rt.admit(ctx, 1, Labels{TaskID: p.task.ID, Queue: p.queue.Name}); err != nil {
+			return nil, err
+		}
 	}
 	ctx, t := rt.traceCreation(ctx, p)
 	result, commit, err := rt.resolve(ctx, p, rt.create)

@@ -9,6 +9,7 @@ import (
 	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/internal/proof/fault/lanefault"
 	"github.com/runlane/runlane-go/internal/proof/scenarios"
+	"github.com/runlane/runlane-go/lane"
 )
 
 // TestScenarios_UnderFaults runs the runtime's table while requests to DynamoDB are refused and answers get lost: the store's own
@@ -34,5 +35,13 @@ func TestScenarios_UnderMoreFaults(t *testing.T) {
 func scenariosUnderFaults(t *testing.T, client dynamostore.API, faults scenarios.Faults) {
 	t.Helper()
 	table := awstest.Table(t, awstest.DynamoDB(t))
-	scenarios.RunUnderFaults(t, scenarioHarness(table, func(testing.TB) dynamostore.API { return fewShards{client} }), faults)
+	harness := scenarioHarness(table, func(testing.TB) dynamostore.API { return fewShards{client} })
+	limited := harness.NewLane
+	harness.NewLane = func(t testing.TB) *lane.Lane {
+		t.Helper()
+		l := limited(t)
+		l.Storage = awstest.Unlimited{Storage: l.Storage}
+		return l
+	}
+	scenarios.RunUnderFaults(t, harness, faults)
 }

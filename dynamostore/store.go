@@ -89,7 +89,10 @@ type Store struct {
 	pausesFlight singleflight.Group
 }
 
-var _ lane.Storage = (*Store)(nil)
+var (
+	_ lane.Storage  = (*Store)(nil)
+	_ lane.Admitter = (*Store)(nil)
+)
 
 // New returns a store on an existing table. It makes no request; Start checks the table.
 func New(client API, table string, options *Options) *Store {
@@ -162,6 +165,21 @@ func (s *Store) Start(ctx context.Context) error {
 
 // Stats are the requests and capacity units since New.
 func (s *Store) Stats() Stats { return s.meter.Stats() }
+
+// AdmitRuns implements lane.Admitter: once writes are throttled it takes as many triggers as the table bears.
+func (s *Store) AdmitRuns(n int) error {
+	delay, ok := s.db.Load.Admit(n)
+	if ok {
+		return nil
+	}
+	return &runlane.Error{
+		Code:       runlane.ErrOverloaded,
+		Message:    "the table throttles writes, so this trigger was refused",
+		Hint:       fmt.Sprintf("try again in %s; if it lasts, raise the table's throughput", delay),
+		Retryable:  true,
+		RetryAfter: delay,
+	}
+}
 
 // CheckOutput implements lane.Storage.
 func (s *Store) CheckOutput(run runlane.RunID, output []byte) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"math"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -58,6 +59,7 @@ var statusOf = map[runlane.ErrorCode]int{
 	runlane.ErrPayloadUnreadable:      http.StatusUnprocessableEntity,
 	runlane.ErrCapabilityUnsupported:  http.StatusNotImplemented,
 	runlane.ErrStorageUnavailable:     http.StatusServiceUnavailable,
+	runlane.ErrOverloaded:             http.StatusServiceUnavailable,
 	runlane.ErrTransportUnavailable:   http.StatusServiceUnavailable,
 	runlane.ErrTransportPublishFailed: http.StatusServiceUnavailable,
 	runlane.ErrOperationCancelled:     http.StatusGatewayTimeout,
@@ -91,7 +93,7 @@ func problemOf(err error) *problem {
 	p := refusal(statusOf[e.Code], string(e.Code), worded(e.Message), worded(e.Hint))
 	p.Conflict, p.Retryable, p.RunID = e.Conflict, e.Retryable, e.RunID
 	if p.Status == http.StatusServiceUnavailable {
-		p.Retryable, p.retryAfter = true, 1
+		p.Retryable, p.retryAfter = true, max(1, int(math.Ceil(e.RetryAfter.Seconds())))
 	}
 	return p
 }
@@ -163,7 +165,8 @@ func (p *problem) write(w http.ResponseWriter) {
 // fail answers with an error, and logs it if the server or something behind it is at fault.
 func (a *api) fail(ctx context.Context, w http.ResponseWriter, operation string, err error) {
 	p := problemOf(err)
-	if p.Status >= http.StatusInternalServerError && p.Status != http.StatusNotImplemented && p.Code != codeDeadline {
+	if p.Status >= http.StatusInternalServerError && p.Status != http.StatusNotImplemented && p.Code != codeDeadline &&
+		p.Code != string(runlane.ErrOverloaded) {
 		a.logger.LogAttrs(ctx, slog.LevelError, "runlane: a request failed",
 			slog.String("operation", operation), slog.String("code", p.Code),
 			slog.String("error", strings.TrimPrefix(err.Error(), p.Code+": ")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.server
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 from typing import Any
 
 from runlane import (
@@ -343,6 +345,32 @@ class ClientTest(unittest.TestCase):
         run = asyncio.run(all_of_it())
         self.assertEqual((run["status"], run["counters"]["failures"]), ("failed", 3))
         self.assertEqual(run["failure"]["message"], "CancelledError was raised.")
+
+
+class Refusing(http.server.BaseHTTPRequestHandler):
+    """Answers that the storage is overloaded."""
+
+    def do_POST(self) -> None:
+        self.send_response(503)
+        self.send_header("Retry-After", "3")
+        self.end_headers()
+        self.wfile.write(b'{"code": "overloaded", "retryable": true}')
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing."""
+
+
+class RefusedTest(unittest.TestCase):
+    def test_waits_as_long_as_the_server_says(self) -> None:
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+            threading.Thread(target=server.serve_forever).start()
+            try:
+                with unittest.mock.patch("runlane.client.time.sleep") as sleep, self.assertRaises(Problem) as refused:
+                    Client(f"http://127.0.0.1:{server.server_port}").trigger("t.echo")
+            finally:
+                server.shutdown()
+        self.assertEqual((refused.exception.code, refused.exception.retry_after), ("overloaded", 3.0))
+        self.assertTrue(all(call.args[0] >= 3 for call in sleep.call_args_list[1:]))
 
 
 if __name__ == "__main__":

@@ -171,16 +171,19 @@ export class Client {
 
   /**
    * One request of the API; undefined for an answer without a body. An error is a Problem. With a kind, as in
-   * docs/json.md, any other answer counts as none.
+   * docs/json.md, any other answer counts as none. Where the storage is overloaded, the next try comes after the time
+   * that the server says.
    */
   async request(method: string, path: string, body?: unknown, kind = ""): Promise<unknown> {
+    let told = 0;
     for (let i = 0; ; i++) {
-      await pause((pauses[i] ?? 0) * (0.5 + Math.random()));
+      await pause(Math.max((pauses[i] ?? 0) * (0.5 + Math.random()), told * (1 + Math.random() / 2)));
       try {
         return await this.once(method, path, body, { kind });
       } catch (error) {
         if (!(error instanceof Problem) || i === pauses.length - 1) throw error;
         if (error.code && !passing.includes(error.status)) throw error; // without a code it is none of the API
+        told = error.code === "overloaded" ? error.retryAfter : 0;
       }
     }
   }
@@ -195,12 +198,14 @@ export class Client {
     if (body !== undefined) init.body = JSON.stringify(body);
     let status: number;
     let text: string;
+    let wait = 0;
     try {
       if (enough) {
         [status, text] = await waits(this.#url + path, init, enough);
       } else {
         const answer = await fetch(this.#url + path, init);
         [status, text] = [answer.status, await answer.text()];
+        wait = 1000 * (Number(answer.headers.get("Retry-After")) || 0);
       }
     } catch (fault) {
       throw noAnswer(fault instanceof Error ? fault.name : "the request failed");
@@ -214,7 +219,7 @@ export class Client {
     }
     const fields = (typeof said === "object" && said !== null ? said : {}) as Record<string, unknown>;
     if (status >= 300) {
-      throw fields["conflict"] === "lease_ownership" ? new ClaimLost(status, fields) : new Problem(status, fields);
+      throw fields["conflict"] === "lease_ownership" ? new ClaimLost(status, fields) : new Problem(status, fields, wait);
     }
     if (!readable || (kind && status !== 204 && fields["kind"] !== kind)) throw noAnswer("the answer is none of the API");
     return said;

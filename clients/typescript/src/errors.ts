@@ -1,11 +1,11 @@
-/** An answer that is an error: the fields of RFC 9457, with code, hint and retryability. Status 0: no answer of the API came. */
+/** An answer that is an error: the fields of RFC 9457, with code, hint and retryability. Status 0: no answer of the API came. retryAfter are the milliseconds of the header Retry-After, 0 without it. */
 export class Problem extends Error {
   readonly code: string;
   readonly conflict: string;
   readonly hint: string;
   readonly retryable: boolean;
 
-  constructor(readonly status: number, body: Record<string, unknown>) {
+  constructor(readonly status: number, body: Record<string, unknown>, readonly retryAfter = 0) {
     super(`${String(body["code"] ?? status)}: ${String(body["detail"] ?? "no answer")}`);
     this.name = new.target.name;
     this.code = String(body["code"] ?? "");

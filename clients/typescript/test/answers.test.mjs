@@ -15,6 +15,19 @@ test("durations are rounded up", () => {
   assert.deepEqual(times.map(duration), ["0ms", "1ms", "1ms", "70ms", "1001ms"]);
 });
 
+test("a refusal says when to try again", async () => {
+  const server = createServer((_, response) => response.writeHead(503, { "Retry-After": "3" }).end('{"code":"overloaded"}'));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const client = new Client({ url: `http://127.0.0.1:${server.address().port}` });
+  try {
+    await assert.rejects(client.once("POST", "/v1/runs", {}), { code: "overloaded", retryAfter: 3000 });
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
 test("a worker goes on whatever is answered", { timeout: 25_000 }, async () => {
   const answers = {
     claim: [...garbled.slice(0, 3), claim("a"), claim("b")],

@@ -51,6 +51,7 @@ type Table struct {
 	Indexes []Index
 	Timeout time.Duration // of one request
 	Meter   Meter
+	Load    Load
 }
 
 // Failure converts an error of the client or the context to *runlane.Error, unless it already is one.
@@ -104,6 +105,13 @@ func keyFaults(what string, schema []types.KeySchemaElement, hash, sort string) 
 		return nil
 	}
 	return []string{fmt.Sprintf("%s is not keyed by %s and %s", what, hash, sort)}
+}
+
+// write sends one request that writes.
+func (t *Table) write(ctx context.Context, request func(context.Context) error) error {
+	err := t.send(ctx, request)
+	t.Load.wrote(err)
+	return err
 }
 
 // send limits the time of one request.

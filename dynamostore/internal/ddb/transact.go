@@ -50,7 +50,7 @@ type attempt struct {
 func (t *Table) Transact(ctx context.Context, transaction *Transaction) ([]item.Lost, error) {
 	sent := t.newAttempt(transaction)
 	for {
-		err := t.send(ctx, func(ctx context.Context) error {
+		err := t.write(ctx, func(ctx context.Context) error {
 			_, err := t.Client.TransactWriteItems(ctx, sent.in, SentOnce, sent.encoded.option)
 			return err
 		})

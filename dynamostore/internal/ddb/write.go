@@ -98,7 +98,7 @@ func (t *Table) plainWrite(
 	var unknown error
 	lost, rounds := 0, 1
 	for try := 1; ; try++ {
-		err := t.send(ctx, request)
+		err := t.write(ctx, request)
 		if err == nil {
 			return nil
 		}

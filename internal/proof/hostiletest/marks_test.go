@@ -367,7 +367,7 @@ func faultyTable(t *testing.T) func(now func() time.Time) lane.Storage {
 	table := awstest.Table(t, awstest.DynamoDB(t))
 	_, client := awstest.Front(t, &front.Options{Prompt: true, Refused: 0.1, Lost: 0.1})
 	return func(now func() time.Time) lane.Storage {
-		return dynamostore.New(client, table, &dynamostore.Options{Now: now, RequestTimeout: awstest.RequestTimeout})
+		return awstest.Unlimited{Storage: dynamostore.New(client, table, &dynamostore.Options{Now: now, RequestTimeout: awstest.RequestTimeout})}
 	}
 }
 

@@ -151,14 +151,17 @@ class Client:
 
     def request(self, method: str, path: str, body: Any = None, kind: str = "") -> Any:
         """One request of the API, whose answers are in runlane.api; None for one without a body. An error is a Problem.
-        With a kind, as in docs/json.md, any other answer counts as none."""
+        With a kind, as in docs/json.md, any other answer counts as none. Where the storage is overloaded, the next try
+        comes after the time that the server says."""
+        told = 0.0
         for last, pause in ((pause == _PAUSES[-1], pause) for pause in _PAUSES):
-            time.sleep(pause * random.uniform(0.5, 1.5))
+            time.sleep(max(pause * random.uniform(0.5, 1.5), told * random.uniform(1.0, 1.5)))
             try:
                 return self.once(method, path, body, kind)
             except Problem as problem:
                 if last or problem.code and problem.status not in _AGAIN:  # without a code it is none of the API
                     raise
+                told = problem.retry_after if problem.code == "overloaded" else 0.0
         return None  # not reached
 
     def once(self, method: str, path: str, body: Any = None, kind: str = "", timeout: float | None = None) -> Any:
@@ -174,6 +177,7 @@ class Client:
             connection.request(method, self._url.path.rstrip("/") + path, text, headers)
             answer = connection.getresponse()
             status, content = answer.status, answer.read()
+            told = answer.getheader("Retry-After", "")
         except (OSError, http.client.HTTPException) as fault:
             self.disconnect()
             raise Problem(0, {"code": "no_answer", "detail": type(fault).__name__, "retryable": True}) from fault
@@ -183,7 +187,8 @@ class Client:
             said, readable = None, False
         if status >= 300:
             fields = said if isinstance(said, dict) else {}
-            raise (ClaimLost if fields.get("conflict") == "lease_ownership" else Problem)(status, fields)
+            wait = float(told) if told.isdecimal() else 0.0
+            raise (ClaimLost if fields.get("conflict") == "lease_ownership" else Problem)(status, fields, wait)
         if not readable or kind and status != 204 and not (isinstance(said, dict) and said.get("kind") == kind):
             raise Problem(0, {"code": "no_answer", "detail": "the answer is none of the API", "retryable": True})
         return said

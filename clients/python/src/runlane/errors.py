@@ -8,11 +8,11 @@ from typing import Any
 
 class Problem(Exception):
     """An answer that is an error: the fields of RFC 9457, with code, hint and retryability. status 0: no answer of
-    the API came."""
+    the API came. retry_after are the seconds of the header Retry-After, 0 without it."""
 
-    def __init__(self, status: int, body: dict[str, Any]) -> None:
+    def __init__(self, status: int, body: dict[str, Any], retry_after: float = 0.0) -> None:
         super().__init__(f"{body.get('code', status)}: {body.get('detail', 'no answer')}")
-        self.status = status
+        self.status, self.retry_after = status, retry_after
         self.code = str(body.get("code", ""))
         self.conflict = str(body.get("conflict", ""))
         self.hint = str(body.get("hint", ""))
