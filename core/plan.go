@@ -40,6 +40,7 @@ type plan struct {
 	idempotencyKey string
 	retention      runlane.KeyRetention
 	singletonKey   string
+	debounced      *runlane.Debounced // nil: it is not
 	traceCarrier   map[string]string
 	traceLink      map[string]string // of the run that a rerun repeats
 
@@ -94,6 +95,7 @@ func (rt *Runtime) prepare(p *plan, call runlane.Call) error {
 	}
 	if err := firstError(
 		rt.prepareQueue(p), prepareKeys(p), rt.checkOwners(p), prepareActor(p), checkMeta(p), rt.prepareTime(p),
+		rt.prepareWindow(p),
 	); err != nil {
 		return err
 	}
@@ -152,7 +154,7 @@ func (rt *Runtime) checkOwners(p *plan) error {
 
 // settleRetention takes the task's TTL from the prepared call, which has its default.
 func (p *plan) settleRetention(taskTTL time.Duration) {
-	if p.idempotencyKey == "" {
+	if p.idempotencyKey == "" || p.retention != (runlane.KeyRetention{}) {
 		return
 	}
 	ttl := p.options.IdempotencyTTL

@@ -202,6 +202,11 @@ export interface Counters {
   retries: number;
 }
 
+export interface Debounced {
+  latest?: string;
+  triggers: number;
+}
+
 export interface FailBody {
   /** when it is tried again, in place of the task's backoff */
   after?: string;
@@ -966,6 +971,7 @@ export interface Run {
   concurrencyKey?: string;
   counters: Counters;
   createdAt: string;
+  debounced?: Debounced;
   dispatchExpiresAt?: string;
   dispatchedAt?: string;
   environment: string;

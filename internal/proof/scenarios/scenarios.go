@@ -48,7 +48,7 @@ type scenarioGroup struct {
 // scenarioTable is all of it.
 func scenarioTable() []scenarioGroup {
 	return []scenarioGroup{
-		{"Trigger", triggerScenarios()},
+		{"Trigger", append(triggerScenarios(), debounceScenarios()...)},
 		{"Start", startScenarios()},
 		{"Delivery", deliveryScenarios()},
 		{"Ordered", orderedScenarios()},

@@ -234,6 +234,14 @@ class Counters(TypedDict):
     retries: int
 
 
+class _DebouncedNeeded(TypedDict):
+    triggers: int
+
+
+class Debounced(_DebouncedNeeded, total=False):
+    latest: str
+
+
 class _FailBodyNeeded(TypedDict):
     token: str
     """the token of the claim"""
@@ -1172,6 +1180,7 @@ class _RunNeeded(TypedDict):
 
 class Run(_RunNeeded, total=False):
     concurrencyKey: str
+    debounced: Debounced
     dispatchExpiresAt: str
     dispatchedAt: str
     failure: Failure
