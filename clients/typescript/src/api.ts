@@ -154,6 +154,12 @@ export interface ClaimSignalBody {
 export interface ClaimTriggerBody {
   /** partitions a bounded queue; empty is none */
   concurrencyKey?: string;
+  /** the last trigger of this time makes the run, like 10s */
+  debounce?: string;
+  /** one for all triggers of the task unless given */
+  debounceKey?: string;
+  /** from the first trigger on, at the latest */
+  debounceMax?: string;
   /** leave the wakeup to the relay or the tick */
   deferred?: boolean;
   /** before the run starts, like 90s or 2d; this or runAt */
@@ -182,6 +188,10 @@ export interface ClaimTriggerBody {
   strictPayload?: boolean;
   /** the task */
   task: string;
+  /** the first trigger of this time makes the run, like 1h */
+  throttle?: string;
+  /** one for all triggers of the task unless given */
+  throttleKey?: string;
   /** the token of the claim */
   token: string;
   /** for example a W3C traceparent; the request's unless given */
@@ -508,6 +518,12 @@ export interface Tree {
 export interface TriggerBody {
   /** partitions a bounded queue; empty is none */
   concurrencyKey?: string;
+  /** the last trigger of this time makes the run, like 10s */
+  debounce?: string;
+  /** one for all triggers of the task unless given */
+  debounceKey?: string;
+  /** from the first trigger on, at the latest */
+  debounceMax?: string;
   /** leave the wakeup to the relay or the tick */
   deferred?: boolean;
   /** before the run starts, like 90s or 2d; this or runAt */
@@ -536,6 +552,10 @@ export interface TriggerBody {
   strictPayload?: boolean;
   /** the task */
   task: string;
+  /** the first trigger of this time makes the run, like 1h */
+  throttle?: string;
+  /** one for all triggers of the task unless given */
+  throttleKey?: string;
   /** for example a W3C traceparent; the request's unless given */
   traceCarrier?: Record<string, string>;
 }

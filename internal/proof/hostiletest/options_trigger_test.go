@@ -72,7 +72,7 @@ func triggerRules() map[string]rule {
 			triggering("a negative window", runlane.TriggerOptions{Throttle: runlane.Throttle{Window: -1}}),
 			triggering("a key that is too long", runlane.TriggerOptions{Throttle: runlane.Throttle{Key: tooLong, Window: time.Minute}}),
 		),
-		"runlane.TriggerOptions.Deferred":       refuses(inline("of a run that executes here", runlane.TriggerOptions{Deferred: true})),
+		"runlane.TriggerOptions.Deferred": refuses(inline("of a run that executes here", runlane.TriggerOptions{Deferred: true})),
 		"runlane.TriggerOptions.Delay": refuses(
 			triggering("negative", runlane.TriggerOptions{Delay: -1}),
 			triggering("beside RunAt", runlane.TriggerOptions{Delay: time.Second, RunAt: time.Now()}),
