@@ -16,6 +16,8 @@ const (
 	EventCreated EventType = "run.created"
 	// EventDeliveryRequested records the intent to wake a worker. The storage adds an outbox row for it.
 	EventDeliveryRequested EventType = "run.delivery_requested"
+	// EventDebounced replaces the payload of a run that waits for its first time, and moves that time.
+	EventDebounced EventType = "run.debounced"
 	// EventLeaseClaimed gives a worker the run.
 	EventLeaseClaimed EventType = "run.lease_claimed"
 	// EventLeaseHeartbeat extends the worker's lease.
@@ -44,6 +46,7 @@ var eventKinds = [...]struct {
 }{
 	{EventCreated, func() EventBody { return &RunCreated{} }},
 	{EventDeliveryRequested, func() EventBody { return &RunDeliveryRequested{} }},
+	{EventDebounced, func() EventBody { return &RunDebounced{} }},
 	{EventLeaseClaimed, func() EventBody { return &RunLeaseClaimed{} }},
 	{EventLeaseHeartbeat, func() EventBody { return &RunLeaseHeartbeat{} }},
 	{EventStarted, func() EventBody { return &RunStarted{} }},
@@ -112,6 +115,7 @@ type (
 		ConcurrencyKey string       `json:"concurrencyKey,omitempty"`
 		IdempotencyKey string       `json:"idempotencyKey,omitempty"`
 		Retention      KeyRetention `json:"idempotencyRetention,omitzero"`
+		Debounced      *Debounced   `json:"debounced,omitempty"`
 		SingletonKey   string       `json:"singletonKey,omitempty"`
 		Priority       int          `json:"priority,omitempty"`
 		Source         Source       `json:"source"`
@@ -121,6 +125,12 @@ type (
 	RunDeliveryRequested struct {
 		Delivery Delivery `json:"delivery"`
 		Wait     *Waiting `json:"wait,omitempty"`
+	}
+	// RunDebounced is a later trigger of a debounced run. The run has its Payload from here on; histories do not keep it
+	// here, but return the run's payload with run.created.
+	RunDebounced struct {
+		RunAt   time.Time `json:"runAt"`
+		Payload []byte    `json:"-"`
 	}
 	// RunLeaseClaimed names the new owner.
 	RunLeaseClaimed struct {
@@ -194,6 +204,7 @@ type Delivery struct {
 
 func (*RunCreated) eventType() EventType               { return EventCreated }
 func (*RunDeliveryRequested) eventType() EventType     { return EventDeliveryRequested }
+func (*RunDebounced) eventType() EventType             { return EventDebounced }
 func (*RunLeaseClaimed) eventType() EventType          { return EventLeaseClaimed }
 func (*RunLeaseHeartbeat) eventType() EventType        { return EventLeaseHeartbeat }
 func (*RunStarted) eventType() EventType               { return EventStarted }
@@ -207,6 +218,13 @@ func (*RunCancelled) eventType() EventType             { return EventCancelled }
 func (u *UnknownEvent) eventType() EventType           { return u.Type }
 
 func (b *RunCreated) cloneBody() EventBody {
+	c := *b
+	c.Payload = bytes.Clone(b.Payload)
+	c.Debounced = b.Debounced.Clone()
+	return &c
+}
+
+func (b *RunDebounced) cloneBody() EventBody {
 	c := *b
 	c.Payload = bytes.Clone(b.Payload)
 	return &c
@@ -295,7 +313,12 @@ func (e Event) AtRest() Event {
 func (b *RunCreated) restIn(Environment) {
 	b.RunAt, b.Source.FireTime = UTCMillis(b.RunAt), UTCMillis(b.Source.FireTime)
 	b.Source.CreatedAt = UTCMillis(b.Source.CreatedAt)
+	if b.Debounced != nil {
+		b.Debounced.Latest = UTCMillis(b.Debounced.Latest)
+	}
 }
+
+func (b *RunDebounced) restIn(Environment) { b.RunAt, b.Payload = UTCMillis(b.RunAt), nil }
 
 func (b *RunDeliveryRequested) restIn(e Environment) {
 	d := &b.Delivery

@@ -66,7 +66,7 @@ func TestEvent_JSONRoundTrips(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, secret := range []string{"RunCreated.Payload", "RunSucceeded.Output"} {
+			for _, secret := range []string{"RunCreated.Payload", "RunDebounced.Payload", "RunSucceeded.Output"} {
 				if strings.Contains(string(data), secret) {
 					t.Errorf("payload or output is in %s", data)
 				}
@@ -108,6 +108,9 @@ func TestEvent_JSONRoundTrips(t *testing.T) {
 // dropBytes leaves what an event's JSON holds: payload and output are the user's bytes, kept beside it.
 func dropBytes(body runlane.EventBody) {
 	if b, ok := body.(*runlane.RunCreated); ok {
+		b.Payload = nil
+	}
+	if b, ok := body.(*runlane.RunDebounced); ok {
 		b.Payload = nil
 	}
 	if b, ok := body.(*runlane.RunSucceeded); ok {

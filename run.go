@@ -37,6 +37,7 @@ type Run struct {
 	IdempotencyKey    string    `json:"idempotencyKey,omitempty"`
 	// of the idempotency key, captured at creation
 	Retention    KeyRetention      `json:"idempotencyRetention,omitzero"`
+	Debounced    *Debounced        `json:"debounced,omitempty"` // of a trigger with Debounce; nil for others
 	SingletonKey string            `json:"singletonKey,omitempty"`
 	Priority     int               `json:"priority,omitempty"`
 	Source       Source            `json:"source"`
@@ -58,6 +59,7 @@ func (r *Run) Clone() *Run {
 		c.Sealed = new(*r.Sealed)
 	}
 	c.Waiting = r.Waiting.Clone()
+	c.Debounced = r.Debounced.Clone()
 	c.Failure = r.Failure.Clone()
 	c.TraceCarrier = maps.Clone(r.TraceCarrier)
 	c.Meta = maps.Clone(r.Meta)
@@ -270,21 +272,39 @@ const (
 	ActorWorker   ActorType = "worker"
 )
 
+// Debounced is what a run knows of the triggers that it answers, see [Debounce].
+type Debounced struct {
+	Latest   time.Time `json:"latest,omitzero"` // when no further trigger delays it; zero: never
+	Triggers int       `json:"triggers"`        // so far, the first one included
+}
+
+// Clone returns a copy. nil stays nil.
+func (d *Debounced) Clone() *Debounced {
+	if d == nil {
+		return nil
+	}
+	return new(*d)
+}
+
 // KeyRetention is the idempotency policy, captured at creation of the key's owner. The zero value releases the key at
 // the run's end.
 type KeyRetention struct {
 	WhileActive bool          // the key is free as soon as the run is terminal
 	TTL         time.Duration // otherwise kept until creation + TTL, unless the run failed
+	Window      bool          // kept until creation + TTL, whatever becomes of the run: of a [Throttle]
+	UntilDue    bool          // kept until the run may start, or is cancelled before: of a [Debounce]
 }
 
 type keyRetentionJSON struct {
 	WhileActive bool   `json:"whileActive,omitempty"`
 	TTL         string `json:"ttl,omitempty"`
+	Window      bool   `json:"window,omitempty"`
+	UntilDue    bool   `json:"untilDue,omitempty"`
 }
 
 // MarshalJSON writes the TTL as text, see [FormatDuration].
 func (k KeyRetention) MarshalJSON() ([]byte, error) {
-	out := keyRetentionJSON{WhileActive: k.WhileActive}
+	out := keyRetentionJSON{WhileActive: k.WhileActive, Window: k.Window, UntilDue: k.UntilDue}
 	if k.TTL != 0 {
 		out.TTL = FormatDuration(k.TTL)
 	}
@@ -297,7 +317,7 @@ func (k *KeyRetention) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &in); err != nil {
 		return err
 	}
-	*k = KeyRetention{WhileActive: in.WhileActive}
+	*k = KeyRetention{WhileActive: in.WhileActive, Window: in.Window, UntilDue: in.UntilDue}
 	if in.TTL == "" {
 		return nil
 	}

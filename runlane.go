@@ -46,6 +46,8 @@ const (
 	MaxMetaBytes = 2 << 10
 	// MaxReleaseDelay bounds the delay of [Release].
 	MaxReleaseDelay = 366 * 24 * time.Hour
+	// MaxDebounced bounds the events of a run that [Debounce] delays: the next trigger then makes a new run.
+	MaxDebounced = 1000
 	// MaxReasonBytes bounds the reason of a release, a cancellation or an operator's change.
 	MaxReasonBytes = 256
 	// MaxFailureMessageBytes bounds the message of a [Failure]. Longer text is cut and marked.

@@ -138,7 +138,7 @@ func TestCommands_EachHasItsCases(t *testing.T) {
 		}
 		if command.Takes("batch") {
 			needs("wrong JSON in a batch, with its line and column", own, func(b *block) bool {
-				return strings.Contains(b.stderr, "line 6:\nerror: no JSON: column 12")
+				return strings.Contains(b.stderr, "line 7:\nerror: no JSON: column 12")
 			})
 		}
 		for _, named := range []string{"TASK", "SCHEDULE", "QUEUE"} {

@@ -43,6 +43,8 @@ func eventDetail(record *runlane.EventRecord) string {
 		if !body.Delivery.DispatchExpiresAt.IsZero() {
 			add("slot until " + instant(body.Delivery.DispatchExpiresAt))
 		}
+	case *runlane.RunDebounced:
+		add("for " + instant(body.RunAt))
 	case *runlane.RunLeaseClaimed:
 		add(body.Lease.WorkerID + ", until " + instant(body.Lease.ExpiresAt))
 	case *runlane.RunLeaseHeartbeat:
@@ -87,6 +89,8 @@ func transition(record *runlane.EventRecord) (word, color string) {
 	switch record.Body.(type) {
 	case *runlane.RunCreated:
 		return "created", ""
+	case *runlane.RunDebounced:
+		return "debounced", ""
 	case *runlane.RunStarted:
 		return "started", ""
 	case *runlane.RunSucceeded:

@@ -21,6 +21,8 @@ type triggerFlags struct {
 	delay, idempotencyTTL                                             time.Duration
 	priority                                                          int
 	runAt                                                             time.Time
+	debounce                                                          runlane.Debounce
+	throttle                                                          runlane.Throttle
 	meta, trace                                                       pairs
 	given                                                             runlane.TaskKeys // keys that were given, even empty ones
 }
@@ -42,6 +44,11 @@ func (f *triggerFlags) define(set *flag.FlagSet) {
 	set.StringVar(&f.actor, "actor", "", "NAME of the actor, kept with the change; else RUNLANE_ACTOR, else USER")
 	timeFlag(set, &f.runAt, "at", "TIME before which the run does not start, like 2026-03-01T12:00:00Z")
 	set.Var(keyFlag{&f.concurrencyKey, &f.given.Concurrency}, "concurrency-key", "KEY that partitions a bounded queue")
+	durationFlag(set, &f.debounce.Window, "debounce", "DURATION in which the last trigger makes the run, like 10s")
+	set.StringVar(&f.debounce.Key, "debounce-key", "", "KEY of the triggers that make one run; else all of the task")
+	durationFlag(set, &f.debounce.Max, "debounce-max", "DURATION from the first trigger on, at the latest")
+	durationFlag(set, &f.throttle.Window, "throttle", "DURATION in which the first trigger makes the run, like 1h")
+	set.StringVar(&f.throttle.Key, "throttle-key", "", "KEY of the triggers that make one run; else all of the task")
 	set.BoolVar(&f.deferred, "deferred", false, "leave the wakeup to the relay or the tick")
 	durationFlag(set, &f.delay, "delay", "DURATION before the run starts, like 90s or 2d")
 	set.BoolVar(&f.foreign, "foreign", false, "take the task's name without looking it up")
@@ -77,6 +84,8 @@ func (f *triggerFlags) options(s *session) (*runlane.TriggerOptions, error) {
 	return &runlane.TriggerOptions{
 		Actor:          actor,
 		ConcurrencyKey: f.concurrencyKey,
+		Debounce:       f.debounce,
+		Throttle:       f.throttle,
 		Deferred:       f.deferred,
 		Delay:          f.delay,
 		IdempotencyKey: f.idempotencyKey,
@@ -172,7 +181,10 @@ func (s *session) showTriggered(t *shown.Triggered, waiting bool) error {
 	if t.Outcome == runlane.TriggerReturnedExisting {
 		text += " was there already"
 	}
-	if t.Differs {
+	if t.Outcome == runlane.TriggerDebounced {
+		text += " waits on, with this payload"
+	}
+	if t.Differs && t.Outcome == runlane.TriggerReturnedExisting {
 		text += ", with another payload"
 	}
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -28,7 +29,8 @@ type BatchResult struct {
 // TriggerBatch makes many runs durable and returns one result for each item, in order. Each run is a separate commit,
 // as with [Runtime.Trigger], so a bad item fails alone. Wakeups are published together, as many in a request as the
 // transport takes. Several runs are made at once, except on a lane with ordered queues, where items with the same key
-// keep their order.
+// keep their order, and except if an item has Debounce or Throttle: the last or the first of its key is in the order of
+// the items.
 //
 // An error ends the batch: ctx has ended (runlane.ErrOperationCancelled), or the storage is unreachable or overloaded
 // (runlane.ErrOverloaded: wait for Error.RetryAfter). The results
@@ -41,7 +43,7 @@ func (rt *Runtime) TriggerBatch(ctx context.Context, items []BatchItem) ([]Batch
 	b := batch{rt: rt, items: items, results: make([]BatchResult, len(items))}
 	// A few long-lived goroutines: one for each item would grow its stack anew.
 	parallel := batchParallel
-	if rt.lane.Transport.Capabilities().OrderedDelivery {
+	if rt.lane.Transport.Capabilities().OrderedDelivery || slices.ContainsFunc(items, inWindow) {
 		parallel = 1
 	}
 	for range min(parallel, len(items)) {
@@ -50,6 +52,11 @@ func (rt *Runtime) TriggerBatch(ctx context.Context, items []BatchItem) ([]Batch
 	b.triggering.Wait()
 	b.publish(ctx, 1)
 	return b.results, b.stopped
+}
+
+func inWindow(item BatchItem) bool {
+	o := item.Options
+	return o != nil && (o.Debounce != (runlane.Debounce{}) || o.Throttle != (runlane.Throttle{}))
 }
 
 type batch struct {

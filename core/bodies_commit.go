@@ -41,6 +41,17 @@ func (s *bodyStorage) keep(ctx context.Context, t *lane.Transition) (*kept, erro
 			created := *body
 			created.Payload, projected.Payload = stored, stored
 			k.replace(i, &created, stored, &k.sealed.PayloadApart)
+		case *runlane.RunDebounced:
+			if body.Payload == nil {
+				continue // of a copied history: run.created has the latest
+			}
+			stored, err := s.put(ctx, key, run, body.Payload)
+			if err != nil {
+				return nil, err
+			}
+			debounced := *body
+			debounced.Payload, projected.Payload, k.sealed.PayloadApart = stored, stored, runlane.BodyApart{}
+			k.replace(i, &debounced, stored, &k.sealed.PayloadApart)
 		case *runlane.RunSucceeded:
 			stored, err := s.put(ctx, key, run, body.Output)
 			if err != nil {

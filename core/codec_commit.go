@@ -42,6 +42,18 @@ func (s *codedStorage) encodeTransition(ctx context.Context, t *lane.Transition)
 			created := *body
 			created.Payload, projected.Payload, c.sealed.PayloadKey = stored, stored, key
 			c.replace(i, &created, body.Payload, stored)
+		case *runlane.RunDebounced:
+			if body.Payload == nil {
+				continue // of a copied history: run.created has the latest
+			}
+			of.TaskID, of.Output = projected.TaskID, false
+			stored, key, err := s.encodeBody(ctx, of, body.Payload)
+			if err != nil {
+				return nil, err
+			}
+			debounced := *body
+			debounced.Payload, projected.Payload, c.sealed.PayloadKey, c.sealed.PayloadFault = stored, stored, key, ""
+			c.replace(i, &debounced, body.Payload, stored)
 		case *runlane.RunSucceeded:
 			of.TaskID, of.Output = "", true
 			stored, key, err := s.encodeBody(ctx, of, body.Output)
@@ -106,6 +118,8 @@ func (s *codedStorage) checkSizes(t *lane.Transition) error {
 	for i := range t.Events {
 		switch body := t.Events[i].Body.(type) {
 		case *runlane.RunCreated:
+			return s.check("payload", body.Payload)
+		case *runlane.RunDebounced:
 			return s.check("payload", body.Payload)
 		case *runlane.RunSucceeded:
 			return s.check("output", body.Output)

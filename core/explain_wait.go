@@ -296,8 +296,20 @@ func (s *situation) early(e *Explanation) {
 			s.run.Counters.Attempts,
 		)
 	default:
+		if d := s.run.Debounced; d != nil {
+			next = debouncedText(d)
+		}
 	}
 	e.says(WaitTime, s.run.RunAt, next)
+}
+
+func debouncedText(d *runlane.Debounced) string {
+	latest := ""
+	if !d.Latest.IsZero() {
+		latest = ", at the latest at " + d.Latest.Format(time.RFC3339)
+	}
+	return fmt.Sprintf("It is debounced and starts then, unless it is triggered again%s. So far it was triggered %d times; "+
+		"the last payload counts. Cancel ends it before.", latest, d.Triggers)
 }
 
 // reserved explains a run with a slot of its bounded queue, and no worker yet.

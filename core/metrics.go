@@ -192,6 +192,7 @@ const (
 var eventEffects = map[runlane.EventType]eventEffect{
 	runlane.EventCreated:               {metric: MetricRunsCreated},
 	runlane.EventDeliveryRequested:     {metric: MetricDeliveriesRequested, attempt: attemptAbandoned},
+	runlane.EventDebounced:             {},
 	runlane.EventLeaseClaimed:          {attempt: attemptAbandoned}, // EventStarted is counted
 	runlane.EventLeaseHeartbeat:        {metric: MetricHeartbeats},
 	runlane.EventStarted:               {metric: MetricAttemptsStarted, attempt: attemptBegins},

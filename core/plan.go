@@ -42,6 +42,7 @@ type plan struct {
 	retention      runlane.KeyRetention
 	singletonKey   string
 	priority       int
+	debounced      *runlane.Debounced // nil: it is not
 	traceCarrier   map[string]string
 	ticket         time.Time         // when the run may start by its queue's rate; zero: no ticket
 	traceLink      map[string]string // of the run that a rerun repeats
@@ -100,6 +101,7 @@ func (rt *Runtime) prepare(p *plan, call runlane.Call) error {
 	if err := firstError(
 		rt.prepareQueue(p), prepareKeys(p), checkPriority(o.Priority), rt.checkOwners(p), prepareActor(p), checkMeta(p),
 		rt.prepareTime(p),
+		rt.prepareWindow(p),
 	); err != nil {
 		return err
 	}
@@ -166,7 +168,7 @@ func (rt *Runtime) checkOwners(p *plan) error {
 
 // settleRetention takes the task's TTL from the prepared call, which has its default.
 func (p *plan) settleRetention(taskTTL time.Duration) {
-	if p.idempotencyKey == "" {
+	if p.idempotencyKey == "" || p.retention != (runlane.KeyRetention{}) {
 		return
 	}
 	ttl := p.options.IdempotencyTTL

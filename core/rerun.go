@@ -194,7 +194,8 @@ func (c change) planRepeat(source *runlane.Run, kind runlane.SourceType) (*plan,
 		p.source.OriginID = runlane.RunID(source.EffectID())
 		p.traceCarrier, p.traceLink = source.TraceCarrier, nil
 	}
-	if kind == runlane.SourceManualRetry && source.IdempotencyKey != "" {
+	window := lane.PassesOn(source.Retention) // it is about triggers
+	if kind == runlane.SourceManualRetry && source.IdempotencyKey != "" && !window {
 		p.idempotencyKey, p.retention = source.IdempotencyKey, source.Retention
 		p.payloadHash = payloadHash(p.payload)
 	}

@@ -14,7 +14,8 @@ import (
 // The task needs a handler here that accepts the payload (runlane.ErrTaskNotFound). A duplicate idempotency key
 // executes no attempt and returns the existing run. A full bounded queue is runlane.ConflictQueueCapacity, and no run
 // is written. An ordered queue is runlane.ErrConfigurationInvalid ([ErrOrdered]): the run would not wait for its turn.
-// A paused queue or task is runlane.ConflictPauses. Delay, RunAt and Deferred are runlane.ErrValidationFailed. When ctx ends, the attempt is released as on a shutdown.
+// A paused queue or task is runlane.ConflictPauses. Delay, RunAt, Debounce and Deferred are runlane.ErrValidationFailed.
+// When ctx ends, the attempt is released as on a shutdown.
 func (rt *Runtime) RunNow(
 	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions,
 ) (*runlane.TriggerResult, error) {
@@ -25,8 +26,10 @@ func (rt *Runtime) RunNow(
 	if options == nil {
 		options = &noOptions
 	}
-	if options.Delay != 0 || !options.RunAt.IsZero() || options.Deferred {
-		return nil, invalidInput("use Trigger for a run that begins later", "RunNow takes no Delay, RunAt or Deferred")
+	later := options.Delay != 0 || !options.RunAt.IsZero() || options.Debounce != (runlane.Debounce{})
+	if later || options.Deferred {
+		return nil, invalidInput("use Trigger for a run that begins later",
+			"RunNow takes no Delay, RunAt, Debounce or Deferred")
 	}
 	p := plan{options: options}
 	if err := rt.prepare(&p, call); err != nil {

@@ -73,6 +73,9 @@ func (rt *Runtime) trigger(
 func (rt *Runtime) resolve(
 	ctx context.Context, p *plan, create creator,
 ) (result *runlane.TriggerResult, commit *lane.Commit, err error) {
+	if p.debounced != nil {
+		return rt.resolveDebounced(ctx, p, create)
+	}
 	for range triggerRounds {
 		if result, commit, err = rt.attemptTrigger(ctx, p, create); result != nil || !errors.Is(err, errRepeat) {
 			return result, commit, err
@@ -100,12 +103,16 @@ func (rt *Runtime) attemptTrigger(
 	if p.idempotencyKey != "" {
 		owner := lane.OwnerKey{Environment: rt.environment, TaskID: p.task.ID, Key: p.idempotencyKey}
 		existing, err := rt.storage().GetRunByIdempotencyKey(ctx, owner)
-		if err == nil {
+		switch {
+		case isNotFound(err):
+		case err != nil:
+			return nil, nil, err
+		case p.debounced == nil:
 			result, err := p.duplicate(existing)
 			return result, nil, err
-		}
-		if !isNotFound(err) {
-			return nil, nil, err
+		case existing.Debounced == nil || rt.now().Before(existing.RunAt):
+			result, err := rt.putOff(ctx, p, existing)
+			return result, nil, err
 		}
 	}
 	commit, err := create(ctx, p)
@@ -214,7 +221,7 @@ func (rt *Runtime) announce(ctx context.Context, p *plan, commit *lane.Commit) {
 // no slot is free, or the run is not due yet, it is created without one and waits. In a queue with only a rate, a ticket
 // takes the place of the slot.
 func (rt *Runtime) create(ctx context.Context, p *plan) (*lane.Commit, error) {
-	if !p.queue.Bounded() || p.wait != nil {
+	if !p.queue.Bounded() || p.wait != nil || p.debounced != nil {
 		return rt.commitCreation(ctx, p, true)
 	}
 	if !p.runAt.IsZero() {
@@ -255,7 +262,7 @@ func (rt *Runtime) commitCreation(ctx context.Context, p *plan, requests bool) (
 		Body:        &c.requested,
 	}
 	c.requested.Wait = p.wait
-	if p.queue.Bounded() && p.wait == nil {
+	if p.queue.Bounded() && p.wait == nil && p.debounced == nil {
 		c.requested.Delivery.DispatchExpiresAt = latest(p.at, p.ticket).Add(lane.DispatchTimeout(p.queue))
 	}
 	events := c.events[:]
@@ -307,6 +314,7 @@ func (rt *Runtime) createdEvent(p *plan, body *runlane.RunCreated) runlane.Event
 		ConcurrencyKey: p.concurrencyKey,
 		IdempotencyKey: p.idempotencyKey,
 		Retention:      p.retention,
+		Debounced:      p.debounced,
 		SingletonKey:   p.singletonKey,
 		Priority:       p.priority,
 		Source:         p.source,

@@ -247,6 +247,7 @@ func noCapacity(c *lane.AppendCommand) *runlane.Error {
 // only the marker moved, it repeats the commit on the current item.
 func (s *Store) commit(ctx context.Context, c *rows.Change) (*lane.Commit, *rows.Refusal, error) {
 	const maxMarkerRaces = 8
+	c.Replaced, _ = lane.ReplacedPayload(c.Transition)
 	c.Transition = rows.AtRest(c.Transition)
 	for race := 1; ; race++ {
 		if err := s.readInputs(ctx, c); err != nil {

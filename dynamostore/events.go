@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -97,6 +98,9 @@ func (s *Store) fillBodies(ctx context.Context, r *rows.Run, records []runlane.E
 		switch body := record.Body.(type) {
 		case *runlane.RunCreated:
 			body.Payload, err = s.bulk(ctx, r, r.PayloadPlace, r.Payload, rows.PayloadSK, nil)
+			if errors.Is(err, errReplaced) {
+				err = replaced(r.Key().RunID)
+			}
 		case *runlane.RunSucceeded:
 			body.Output, err = s.bulk(ctx, r, r.OutputPlace, r.Output, rows.OutputSK, nil)
 		}

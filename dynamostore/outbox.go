@@ -83,7 +83,8 @@ func (s *Store) claimRow(ctx context.Context, c *lane.ClaimOutboxCommand, r *row
 	}
 	at := rows.DeliveryRef{Key: r.Key(), First: r.DeliveryLog, Index: r.DeliveryIndex}
 	row, err := s.readDelivery(ctx, at.Key, at.First, at.Index)
-	if err != nil || row == nil || !row.Claimable(rows.ToMillis(c.At)) {
+	later := r.State() == runlane.StatusScheduled && r.RunAt > rows.ToMillis(c.At) // put off by another trigger
+	if err != nil || row == nil || later || !row.Claimable(rows.ToMillis(c.At)) {
 		return nil, err
 	}
 	token := randomID()

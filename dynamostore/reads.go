@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/runlane/runlane-go"
@@ -77,7 +78,26 @@ func (s *Store) readRun(ctx context.Context, key lane.RunKey) (*rows.Run, error)
 
 // readWhole reads run and payload in one strong query, then a separate output and a long failure. It reads again if an
 // item that the run names is not visible yet. Without a run the result is nil.
-func (s *Store) readWhole(ctx context.Context, key lane.RunKey) (*runlane.Run, *rows.Run, error) {
+func (s *Store) readWhole(ctx context.Context, key lane.RunKey) (run *runlane.Run, current *rows.Run, err error) {
+	for range maxBulkTries {
+		if run, current, err = s.readOnce(ctx, key); !errors.Is(err, errReplaced) {
+			return run, current, err
+		}
+	}
+	return nil, nil, replaced(key.RunID)
+}
+
+func replaced(run runlane.RunID) error {
+	return &runlane.Error{
+		Code: runlane.ErrStorageUnavailable, RunID: run, Retryable: true,
+		Message: "the run's payload was replaced during the read", Hint: "read again",
+	}
+}
+
+// errReplaced reports that the separate payload is not that of the run item: another trigger replaced it.
+var errReplaced = errors.New("the payload was replaced")
+
+func (s *Store) readOnce(ctx context.Context, key lane.RunKey) (*runlane.Run, *rows.Run, error) {
 	var current *rows.Run
 	var payload item.Item
 	err := s.db.Query(ctx, &ddb.Query{
@@ -142,6 +162,9 @@ func (s *Store) bulk(
 	var stored rows.Bulk
 	if err := rows.Unmarshal(read, &stored); err != nil {
 		return nil, err
+	}
+	if sk == rows.PayloadSK && r.PayloadCommit != "" && r.PayloadCommit != stored.Commit {
+		return nil, errReplaced
 	}
 	return rows.Open(p, stored.Body)
 }

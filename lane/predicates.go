@@ -33,6 +33,44 @@ func HoldsSlot(run *runlane.Run) bool {
 	return run.Status.Owned() || run.Status == runlane.StatusQueued && !run.DispatchExpiresAt.IsZero()
 }
 
+// RetainsKey reports whether a run with these facts owns its idempotency key at now. Times are in milliseconds.
+//
+//	the key is                       and is owned by
+//	of a debounced run               a run that waits for its first time, until that time or the last trigger it takes
+//	of a throttled run               any run, until its creation plus the window
+//	another, of an active run        that run
+//	another, kept for a time         a run that succeeded or was cancelled, until its creation plus that time
+func RetainsKey(
+	k runlane.KeyRetention, status runlane.Status, sequence, createdAt, runAt, now int64,
+) bool {
+	kept := now < createdAt+k.TTL.Milliseconds()
+	switch {
+	case k.UntilDue:
+		return status == runlane.StatusScheduled && now < runAt && sequence <= runlane.MaxDebounced
+	case k.Window:
+		return kept
+	case status.Active():
+		return true
+	default:
+		return kept && status != runlane.StatusFailed && !k.WhileActive
+	}
+}
+
+// PassesOn reports whether another run may get the key while this one is active: the key is of a debounced or throttled
+// run.
+func PassesOn(k runlane.KeyRetention) bool { return k.UntilDue || k.Window }
+
+// ReplacedPayload returns the payload that an event of the transition puts in place of the run's. ok is false if none
+// does: so it is for a copied history, whose first event has the latest payload.
+func ReplacedPayload(t *Transition) (payload []byte, ok bool) {
+	for i := range t.Events {
+		if b, is := t.Events[i].Body.(*runlane.RunDebounced); is && b != nil && b.Payload != nil {
+			payload, ok = b.Payload, true
+		}
+	}
+	return payload, ok
+}
+
 // Repeats reports whether an operator made the run as a repetition of Source.RunID. All repetitions of a run have the
 // same ID.
 func Repeats(s *runlane.Source) bool {

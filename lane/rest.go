@@ -16,6 +16,9 @@ func RunAtRest(r *runlane.Run) *runlane.Run {
 	r = r.Clone()
 	r.Environment = runlane.Environment(r.Environment.Name())
 	r.Waiting = r.Waiting.AtRest()
+	if r.Debounced != nil {
+		round(&r.Debounced.Latest)
+	}
 	round(&r.RunAt, &r.StartedAt, &r.FinishedAt, &r.DispatchedAt, &r.DispatchExpiresAt, &r.CreatedAt, &r.UpdatedAt,
 		&r.Lease.ExpiresAt, &r.Source.FireTime, &r.Source.CreatedAt)
 	return r

@@ -42,6 +42,7 @@ type RunOptions struct {
 	ConcurrencyKey string
 	IdempotencyKey string
 	Retention      runlane.KeyRetention
+	Debounced      *runlane.Debounced
 	SingletonKey   string
 	Priority       int
 	Source         runlane.Source // default: a trigger
@@ -97,6 +98,7 @@ func (f *Factory) Creation(t testing.TB, at time.Time, o RunOptions) *lane.Appen
 			ConcurrencyKey: o.ConcurrencyKey,
 			IdempotencyKey: o.IdempotencyKey,
 			Retention:      o.Retention,
+			Debounced:      o.Debounced,
 			SingletonKey:   o.SingletonKey,
 			Priority:       o.Priority,
 			Source:         o.Source,

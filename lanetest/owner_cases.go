@@ -76,6 +76,11 @@ func idempotencyRetention(t *testing.T, b *bundle) {
 		{"succeeded, while active", runlane.KeyRetention{WhileActive: true}, runlane.StatusSucceeded, false},
 		{"cancelled, while active", runlane.KeyRetention{WhileActive: true}, runlane.StatusCancelled, false},
 		{"failed, while active", runlane.KeyRetention{WhileActive: true}, runlane.StatusFailed, false},
+		{"active, within the window", runlane.KeyRetention{TTL: 3 * time.Hour, Window: true}, active, true},
+		{"active, window over", runlane.KeyRetention{TTL: time.Hour, Window: true}, active, false},
+		{"succeeded, within the window", runlane.KeyRetention{TTL: 3 * time.Hour, Window: true}, runlane.StatusSucceeded, true},
+		{"failed, within the window", runlane.KeyRetention{TTL: 3 * time.Hour, Window: true}, runlane.StatusFailed, true},
+		{"failed, window over", runlane.KeyRetention{TTL: time.Hour, Window: true}, runlane.StatusFailed, false},
 	} {
 		owner := lane.OwnerKey{Environment: b.env, TaskID: TaskID, Key: c.name}
 		run := b.create(made, RunOptions{

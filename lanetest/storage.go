@@ -55,7 +55,7 @@ func storageGroups() []storageGroup {
 		{"Append", appendCases()},
 		{"Bytes", byteCases()},
 		{"Copies", copyCases()},
-		{"Owners", ownerCases()},
+		{"Owners", append(ownerCases(), debounceCases()...)},
 		{"Queues", append(append(queueCases(), queueScanCases()...), rateCases()...)},
 		{"Claim", claimCases()},
 		{"Lease", leaseCases()},

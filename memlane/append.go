@@ -1,6 +1,7 @@
 package memlane
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/runlane/runlane-go"
@@ -136,12 +137,17 @@ func judgeCommand(e *entry, t *lane.Transition) error {
 	if e == nil {
 		return embedded.JudgeCommand(t, malformed, nil, "")
 	}
-	return embedded.JudgeCommand(t, malformed, e.created, embedded.JudgePayload(t.Projected, e.created))
+	return embedded.JudgeCommand(t, malformed, e.created, embedded.JudgePayload(t, e.created.Payload))
 }
 
 // apply stores the projection and creates the outbox rows that the new events request.
 func (e *entry) apply(t *lane.Transition, initial lane.InitialOutbox, r *receipt, token func() uint64) {
 	e.keep(t.Projected)
+	if payload, ok := lane.ReplacedPayload(t); ok {
+		created := *e.created
+		created.Payload = bytes.Clone(payload)
+		e.created, e.events[0].body = &created, &created
+	}
 	e.outbox.Commit(e.known(), t, initial, token, func(made *row) {
 		r.commit.Outbox = append(r.commit.Outbox, e.message(made))
 	})

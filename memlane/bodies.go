@@ -34,6 +34,9 @@ func (room *bodyRoom) copyBody(body runlane.EventBody) runlane.EventBody {
 		c := claimRoom(&room.created)
 		*c = *b
 		c.Payload = bytes.Clone(b.Payload)
+		if c.Debounced = b.Debounced.Clone(); c.Debounced != nil {
+			round(&c.Debounced.Latest)
+		}
 		round(&c.RunAt, &c.Source.FireTime, &c.Source.CreatedAt)
 		return c
 	case *runlane.RunDeliveryRequested:

@@ -54,6 +54,7 @@ type state struct {
 	startedAt, dispatchedAt embedded.Millis
 	failure                 *runlane.Failure
 	leaseWorker             string
+	debounced               *runlane.Debounced // never modified
 	traceCarrier, meta      map[string]string
 }
 
@@ -102,6 +103,9 @@ func (e *entry) keep(p *runlane.Run) {
 		s.failure = &failure
 	}
 	s.Waiting = p.Waiting.AtRest()
+	if p.Debounced != nil {
+		s.debounced = &runlane.Debounced{Latest: runlane.UTCMillis(p.Debounced.Latest), Triggers: p.Debounced.Triggers}
+	}
 	s.traceCarrier = keepMap(s.traceCarrier, p.TraceCarrier)
 	s.meta = keepMap(s.meta, p.Meta)
 }
@@ -146,6 +150,7 @@ func (e *entry) fill(run *runlane.Run) {
 		ConcurrencyKey: c.ConcurrencyKey,
 		IdempotencyKey: c.IdempotencyKey,
 		Retention:      c.Retention,
+		Debounced:      s.debounced,
 		SingletonKey:   c.SingletonKey,
 		Priority:       c.Priority,
 		Source:         c.Source,
@@ -164,7 +169,7 @@ func (e *entry) fill(run *runlane.Run) {
 // detach makes a filled run independent of the storage. It needs no lock.
 func detach(run *runlane.Run, bulk bool) {
 	run.TraceCarrier, run.Meta = maps.Clone(run.TraceCarrier), maps.Clone(run.Meta)
-	run.Waiting = run.Waiting.Clone()
+	run.Waiting, run.Debounced = run.Waiting.Clone(), run.Debounced.Clone()
 	run.Failure = run.Failure.Clone()
 	if bulk {
 		run.Payload, run.Output = bytes.Clone(run.Payload), bytes.Clone(run.Output)

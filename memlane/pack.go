@@ -53,6 +53,10 @@ func (e *entry) pack() {
 	p.b = binary.AppendVarint(p.b, int64(p.base))
 	p.state(&e.state)
 	p.created(e.created)
+	if e.created.Debounced != nil {
+		p.instant(embedded.At(e.created.Debounced.Latest))
+		p.number(int64(e.state.debounced.Triggers))
+	}
 	p.events(e)
 	e.packed = string(p.b)
 	clear(p.texts)
@@ -73,15 +77,6 @@ func (p *packer) flag(is bool) {
 		n = 1
 	}
 	p.number(n)
-}
-
-// flagged writes a number and a flag as one.
-func (p *packer) flagged(n int, is bool) {
-	n *= 2
-	if is {
-		n++
-	}
-	p.number(int64(n))
 }
 
 // instant writes 0 for none. A distance is never written as 0.
@@ -158,6 +153,26 @@ func (p *packer) state(s *state) {
 	p.textMap(s.meta)
 }
 
+// The flags of a key's retention.
+const (
+	keptWhileActive = 1 << iota
+	keptForWindow
+	keptUntilDue
+	debounced // the run is: more follows
+)
+
+// retention writes how a key is kept, and the priority with the flags.
+func (p *packer) retention(c *runlane.RunCreated) {
+	k, flags := c.Retention, int64(0)
+	for i, is := range [...]bool{k.WhileActive, k.Window, k.UntilDue, c.Debounced != nil} {
+		if is {
+			flags |= 1 << i
+		}
+	}
+	p.number(int64(c.Priority)<<4 | flags)
+	p.number(int64(k.TTL))
+}
+
 func (s *state) instants() [8]*embedded.Millis {
 	return [...]*embedded.Millis{
 		&s.RunAt, &s.startedAt, &s.FinishedAt, &s.dispatchedAt, &s.DispatchExpiresAt, &s.CreatedAt, &s.UpdatedAt,
@@ -172,8 +187,7 @@ func (p *packer) created(c *runlane.RunCreated) {
 	p.instant(embedded.At(c.RunAt))
 	p.text(c.ConcurrencyKey)
 	p.text(c.IdempotencyKey)
-	p.flagged(c.Priority, c.Retention.WhileActive)
-	p.number(int64(c.Retention.TTL))
+	p.retention(c)
 	p.text(c.SingletonKey)
 	p.text(string(c.Source.Type))
 	p.text(string(c.Source.RunID))

@@ -102,6 +102,7 @@ func drawUnpacked(t *rapid.T, l *unpacked) {
 			}
 		},
 		func() runlane.EventBody { return &runlane.RunResumed{Reason: text.Draw(t, "reason")} },
+		func() runlane.EventBody { return &runlane.RunDebounced{RunAt: released.Draw(t, "debounced")} },
 		func() runlane.EventBody { return &runlane.RunCancellationRequested{Reason: text.Draw(t, "reason")} },
 		func() runlane.EventBody { return &runlane.RunCancelled{Reason: text.Draw(t, "reason")} },
 		func() runlane.EventBody { return &runlane.UnknownEvent{Type: "run.newer", Data: data.Draw(t, "data")} },
@@ -120,7 +121,13 @@ func drawUnpacked(t *rapid.T, l *unpacked) {
 			ScheduleID: runlane.ScheduleID(text.Draw(t, "schedule")), FireTime: whole.Draw(t, "fire"),
 		},
 	}
+	l.created.Retention.Window = rapid.Bool().Draw(t, "window")
 	s := &l.state
+	if l.created.Retention.UntilDue = rapid.Bool().Draw(t, "debounced"); l.created.Retention.UntilDue {
+		latest := whole.Draw(t, "latest")
+		l.created.Debounced = &runlane.Debounced{Latest: latest, Triggers: 1}
+		s.debounced = &runlane.Debounced{Latest: latest, Triggers: count.Draw(t, "triggers")}
+	}
 	s.Status = rapid.SampledFrom([]runlane.Status{runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled}).Draw(t, "status")
 	s.Sequence = int64(count.Draw(t, "sequence"))
 	s.counters = runlane.Counters{

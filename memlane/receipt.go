@@ -65,6 +65,9 @@ func (r *receipt) record(t *lane.Transition) {
 	*run = *p
 	run.Environment = runlane.Environment(p.Environment.Name())
 	run.Payload, run.Output = nil, nil
+	if run.Debounced = p.Debounced.Clone(); run.Debounced != nil {
+		round(&run.Debounced.Latest)
+	}
 	run.Failure = p.Failure.Clone()
 	run.TraceCarrier, run.Meta = maps.Clone(p.TraceCarrier), maps.Clone(p.Meta)
 	round(

@@ -50,6 +50,11 @@ func (e *entry) decode() (*unpacked, *unpacker) {
 	u.base = embedded.Millis(u.number())
 	u.state(&l.state)
 	u.created(l.created)
+	if d := l.created.Debounced; d != nil {
+		latest := u.instant().Time()
+		d.Latest = latest
+		l.state.debounced = &runlane.Debounced{Latest: latest, Triggers: int(u.number())}
+	}
 	return l, u
 }
 
@@ -139,8 +144,13 @@ func (u *unpacker) created(c *runlane.RunCreated) {
 	c.TaskID, c.Queue, c.Payload = runlane.TaskID(u.text()), runlane.QueueName(u.text()), u.bytes()
 	c.RunAt = u.instant().Time()
 	c.ConcurrencyKey, c.IdempotencyKey = u.text(), u.text()
-	flagged := u.number()
-	c.Priority, c.Retention.WhileActive = int(flagged>>1), flagged&1 == 1
+	flags := u.number()
+	c.Priority = int(flags >> 4)
+	c.Retention.WhileActive, c.Retention.Window = flags&keptWhileActive != 0, flags&keptForWindow != 0
+	c.Retention.UntilDue = flags&keptUntilDue != 0
+	if flags&debounced != 0 {
+		c.Debounced = &runlane.Debounced{Triggers: 1}
+	}
 	c.Retention.TTL = time.Duration(u.number())
 	c.SingletonKey = u.text()
 	c.Source = runlane.Source{

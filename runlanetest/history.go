@@ -161,6 +161,8 @@ func describe(record *runlane.EventRecord) (text, detail string) {
 	switch body := record.Body.(type) {
 	case *runlane.RunCreated:
 		return describeCreation(body, record.OccurredAt), ""
+	case *runlane.RunDebounced:
+		return "triggered again, to begin in " + runlane.FormatDuration(body.RunAt.Sub(record.OccurredAt)), ""
 	case *runlane.RunStarted:
 		return fmt.Sprintf("attempt %d started", body.Attempt), ""
 	case *runlane.RunSucceeded:

@@ -30,6 +30,11 @@ type triggerBody struct {
 	SingletonKey   *string                  `json:"singletonKey" doc:"one run at a time is active; empty is none"`
 	ConcurrencyKey *string                  `json:"concurrencyKey" doc:"partitions a bounded queue; empty is none"`
 	Priority       int                      `json:"priority" doc:"-8 to 8 among those that wait; the highest goes first"`
+	Debounce       span                     `json:"debounce" doc:"the last trigger of this time makes the run, like 10s"`
+	DebounceKey    string                   `json:"debounceKey" doc:"one for all triggers of the task unless given"`
+	DebounceMax    span                     `json:"debounceMax" doc:"from the first trigger on, at the latest"`
+	Throttle       span                     `json:"throttle" doc:"the first trigger of this time makes the run, like 1h"`
+	ThrottleKey    string                   `json:"throttleKey" doc:"one for all triggers of the task unless given"`
 	Delay          span                     `json:"delay" doc:"before the run starts, like 90s or 2d; this or runAt"`
 	RunAt          time.Time                `json:"runAt" doc:"the run does not start before"`
 	Meta           map[string]string        `json:"meta" doc:"kept with the run"`
@@ -60,7 +65,11 @@ func (r *retention) UnmarshalJSON(text []byte) error {
 // options converts the body for core. TaskKeys marks the keys that are given, even empty ones.
 func (b *triggerBody) options(by Access) (*runlane.TriggerOptions, runlane.TaskKeys) {
 	o := &runlane.TriggerOptions{
-		Actor:          by.Actor,
+		Actor: by.Actor,
+		Debounce: runlane.Debounce{
+			Key: b.DebounceKey, Window: time.Duration(b.Debounce), Max: time.Duration(b.DebounceMax),
+		},
+		Throttle:       runlane.Throttle{Key: b.ThrottleKey, Window: time.Duration(b.Throttle)},
 		Deferred:       b.Deferred,
 		Delay:          time.Duration(b.Delay),
 		IdempotencyTTL: time.Duration(b.IdempotencyTTL),

@@ -210,9 +210,9 @@ func (t *tx) change(
 // saveBytes writes payload and output if they are stored in separate rows.
 func (t *tx) saveBytes(e *entry, p *prepared, created bool) error {
 	const put = "INSERT INTO bulk(k, data) VALUES(?, ?) ON CONFLICT(k) DO UPDATE SET data = excluded.data"
-	if created && e.Payload.Apart() {
+	if (created || p.replaced != nil) && e.Payload.Apart() {
 		payload := p.payload
-		if p.Projected.Payload == nil {
+		if created && p.Projected.Payload == nil {
 			payload = shelve(p.Events[0].Body.(*runlane.RunCreated).Payload)
 		}
 		if err := t.Exec(put, payloadKey(e.n), payload.bytes); err != nil {

@@ -19,6 +19,7 @@ type prepared struct {
 	malformed error // by Transition.Validate; reported after the sequence check
 	run       *runlane.Run
 	events    [][]byte
+	replaced  []byte // the payload that takes the place of the run's; nil: none does
 	payload   shelved
 	output    shelved
 }
@@ -64,6 +65,7 @@ func prepare(t *lane.Transition) (*prepared, error) {
 		}
 		p.events = append(p.events, encoded)
 	}
+	p.replaced, _ = lane.ReplacedPayload(t)
 	p.payload, p.output = shelvePayload(t.Projected.Payload), shelve(t.Projected.Output)
 	return p, nil
 }
@@ -73,14 +75,17 @@ func judgeCommand(e *entry, p *prepared) error {
 	if e == nil {
 		return embedded.JudgeCommand(p.Transition, p.malformed, nil, "")
 	}
-	payload := ""
-	if p.Projected.Payload != nil && p.payload.sum != e.PayloadSum { // maintenance reads runs without
+	payload, sum := "", e.PayloadSum
+	if p.replaced != nil {
+		sum = shelvePayload(p.replaced).sum
+	}
+	if p.Projected.Payload != nil && p.payload.sum != sum { // maintenance reads runs without
 		payload = "payload"
 	}
 	return embedded.JudgeCommand(p.Transition, p.malformed, &runlane.RunCreated{
 		TaskID: e.Run.TaskID, Queue: e.Run.Queue, ConcurrencyKey: e.Run.ConcurrencyKey,
 		IdempotencyKey: e.Run.IdempotencyKey, Retention: e.Run.Retention, SingletonKey: e.Run.SingletonKey,
-		Priority: e.Run.Priority, Source: e.Run.Source,
+		Debounced: e.Run.Debounced, Priority: e.Run.Priority, Source: e.Run.Source,
 	}, payload)
 }
 
@@ -101,7 +106,7 @@ func (e *entry) keep(p *prepared) {
 	run := *p.run
 	run.Payload, run.Output = e.Run.Payload, nil
 	run.TraceCarrier, run.Meta = maps.Clone(run.TraceCarrier), maps.Clone(run.Meta)
-	run.Failure, run.Waiting = run.Failure.Clone(), run.Waiting.Clone()
+	run.Failure, run.Waiting, run.Debounced = run.Failure.Clone(), run.Waiting.Clone(), run.Debounced.Clone()
 	e.Run = run
 	if e.n == 0 {
 		created := p.Events[0].Body.(*runlane.RunCreated)
@@ -110,6 +115,9 @@ func (e *entry) keep(p *prepared) {
 			payload = shelvePayload(created.Payload)
 		}
 		e.Payload, e.PayloadSum, e.Run.Payload = payload.place, payload.sum, payload.inline()
+	} else if p.replaced != nil {
+		p.payload = shelvePayload(p.replaced)
+		e.Payload, e.PayloadSum, e.Run.Payload = p.payload.place, p.payload.sum, p.payload.inline()
 	}
 	e.Output, e.Run.Output = p.output.place, p.output.inline()
 }

@@ -35,17 +35,9 @@ func (s *State) Due() Millis {
 	}
 }
 
-// Retains reports whether the run owns its idempotency key at now: an active run always, a failed run never, a
-// succeeded or cancelled run until its time to live, counted from creation, is over.
+// Retains is [lane.RetainsKey]: whether the run owns its idempotency key at now.
 func (s *State) Retains(policy runlane.KeyRetention, now Millis) bool {
-	switch {
-	case s.Status.Active():
-		return true
-	case s.Status == runlane.StatusFailed, policy.WhileActive, policy.TTL <= 0:
-		return false
-	default:
-		return now < s.CreatedAt.Add(policy.TTL)
-	}
+	return lane.RetainsKey(policy, s.Status, s.Sequence, int64(s.CreatedAt), int64(s.RunAt), int64(now))
 }
 
 // DeliveryKind is a list of outbox rows; 0 is none.

@@ -267,9 +267,13 @@ func JudgeOutboxClaim(c *lane.ClaimOutboxCommand) (limit int, err error) {
 	return limit, nil
 }
 
-// JudgePayload returns "payload" if projection and creation differ in it, else "". Maintenance omits payloads.
-func JudgePayload(p *runlane.Run, c *runlane.RunCreated) string {
-	if p.Payload != nil && !bytes.Equal(p.Payload, c.Payload) {
+// JudgePayload returns "payload" if the transition's projection has another than the stored one, or than the one that
+// it puts in its place, else "". Maintenance omits payloads.
+func JudgePayload(t *lane.Transition, stored []byte) string {
+	if replaced, ok := lane.ReplacedPayload(t); ok {
+		stored = replaced
+	}
+	if p := t.Projected; p.Payload != nil && !bytes.Equal(p.Payload, stored) {
 		return "payload"
 	}
 	return ""
@@ -287,7 +291,7 @@ func JudgeCommand(t *lane.Transition, malformed error, created *runlane.RunCreat
 	p := t.Projected
 	if created == nil {
 		created = t.Events[0].Body.(*runlane.RunCreated) // checked by Validate
-		if field := cmp.Or(contradiction(p, created), JudgePayload(p, created)); field != "" {
+		if field := cmp.Or(contradiction(p, created), JudgePayload(t, created.Payload)); field != "" {
 			return Violation(p.ID, "projected run and run.created differ in %s", field)
 		}
 		return nil
@@ -309,6 +313,8 @@ func contradiction(p *runlane.Run, c *runlane.RunCreated) string {
 		return "concurrency key"
 	case p.IdempotencyKey != c.IdempotencyKey || p.Retention != c.Retention:
 		return "idempotency key or its retention"
+	case (p.Debounced == nil) != (c.Debounced == nil):
+		return "debounce"
 	case p.SingletonKey != c.SingletonKey:
 		return "singleton key"
 	case p.Priority != c.Priority:

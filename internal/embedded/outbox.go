@@ -47,6 +47,10 @@ func (o *Outbox[T]) Commit(
 		switch body := t.Events[i].Body.(type) {
 		case *runlane.RunLeaseClaimed:
 			o.FirstPublished = Absent // later publications belong to another wait
+		case *runlane.RunDebounced:
+			if d := o.Live(s); d != nil && d.Status == lane.OutboxPending {
+				d.AvailableAt = At(body.RunAt)
+			}
 		case *runlane.RunResumed:
 			if o.Live(s) != nil { // it was for the end of the wait
 				o.withdraw(sequence)

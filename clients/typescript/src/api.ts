@@ -159,6 +159,12 @@ export interface ClaimSignalBody {
 export interface ClaimTriggerBody {
   /** partitions a bounded queue; empty is none */
   concurrencyKey?: string;
+  /** the last trigger of this time makes the run, like 10s */
+  debounce?: string;
+  /** one for all triggers of the task unless given */
+  debounceKey?: string;
+  /** from the first trigger on, at the latest */
+  debounceMax?: string;
   /** leave the wakeup to the relay or the tick */
   deferred?: boolean;
   /** before the run starts, like 90s or 2d; this or runAt */
@@ -189,6 +195,10 @@ export interface ClaimTriggerBody {
   strictPayload?: boolean;
   /** the task */
   task: string;
+  /** the first trigger of this time makes the run, like 1h */
+  throttle?: string;
+  /** one for all triggers of the task unless given */
+  throttleKey?: string;
   /** the token of the claim */
   token: string;
   /** for example a W3C traceparent; the request's unless given */
@@ -207,6 +217,11 @@ export interface Counters {
   failures: number;
   releases: number;
   retries: number;
+}
+
+export interface Debounced {
+  latest?: string;
+  triggers: number;
 }
 
 export interface FailBody {
@@ -536,6 +551,12 @@ export interface Tree {
 export interface TriggerBody {
   /** partitions a bounded queue; empty is none */
   concurrencyKey?: string;
+  /** the last trigger of this time makes the run, like 10s */
+  debounce?: string;
+  /** one for all triggers of the task unless given */
+  debounceKey?: string;
+  /** from the first trigger on, at the latest */
+  debounceMax?: string;
   /** leave the wakeup to the relay or the tick */
   deferred?: boolean;
   /** before the run starts, like 90s or 2d; this or runAt */
@@ -566,6 +587,10 @@ export interface TriggerBody {
   strictPayload?: boolean;
   /** the task */
   task: string;
+  /** the first trigger of this time makes the run, like 1h */
+  throttle?: string;
+  /** one for all triggers of the task unless given */
+  throttleKey?: string;
   /** for example a W3C traceparent; the request's unless given */
   traceCarrier?: Record<string, string>;
 }
@@ -1020,6 +1045,7 @@ export interface Run {
   concurrencyKey?: string;
   counters: Counters;
   createdAt: string;
+  debounced?: Debounced;
   dispatchExpiresAt?: string;
   dispatchedAt?: string;
   environment: string;

@@ -31,6 +31,8 @@ func (p *projection) applyBody() error {
 		return p.created(body)
 	case *runlane.RunDeliveryRequested:
 		return p.deliveryRequested(body)
+	case *runlane.RunDebounced:
+		return p.debounced(body)
 	case *runlane.RunLeaseClaimed:
 		return p.leaseClaimed(body.Lease)
 	case *runlane.RunLeaseHeartbeat:
@@ -67,6 +69,8 @@ func (p *projection) created(b *runlane.RunCreated) error {
 		return p.missing("queue")
 	case b.Priority < -runlane.MaxPriority || b.Priority > runlane.MaxPriority:
 		return p.violation("priority is %d", b.Priority)
+	case b.Retention.UntilDue != (b.Debounced != nil):
+		return p.violation("a debounced run, and no other, has a key until it is due")
 	}
 	source := b.Source
 	source.FireTime = runlane.UTCMillis(source.FireTime)
@@ -81,6 +85,7 @@ func (p *projection) created(b *runlane.RunCreated) error {
 		ConcurrencyKey: b.ConcurrencyKey,
 		IdempotencyKey: b.IdempotencyKey,
 		Retention:      b.Retention,
+		Debounced:      restDebounced(b.Debounced),
 		SingletonKey:   b.SingletonKey,
 		Priority:       b.Priority,
 		Source:         source,
@@ -140,6 +145,39 @@ func (p *projection) deliveryRequested(b *runlane.RunDeliveryRequested) error {
 		p.run.TraceCarrier = p.event.TraceCarrier
 	}
 	return nil
+}
+
+// debounced replaces the payload of a run that waits for its first time, and moves that time. It needs no payload: a
+// history may be folded without one. The run is not due yet: so a claim and a later trigger never race for long.
+func (p *projection) debounced(b *runlane.RunDebounced) error {
+	runAt := runlane.UTCMillis(b.RunAt)
+	d := p.run.Debounced
+	if err := p.in(runlane.StatusScheduled); err != nil {
+		return err
+	}
+	switch {
+	case d == nil:
+		return p.violation("the run is not debounced")
+	case !p.at.Before(p.run.RunAt):
+		return p.violation("at %s the run is due since %s", instant(p.at), instant(p.run.RunAt))
+	case !runAt.After(p.at):
+		return p.violation("the run would be due at %s, and it is %s", instant(runAt), instant(p.at))
+	case !d.Latest.IsZero() && runAt.After(d.Latest):
+		return p.violation("the run would be due at %s, and %s is the latest", instant(runAt), instant(d.Latest))
+	}
+	if b.Payload != nil {
+		p.run.Payload = b.Payload
+	}
+	p.run.RunAt = runAt
+	p.run.Debounced = &runlane.Debounced{Latest: d.Latest, Triggers: d.Triggers + 1}
+	return nil
+}
+
+func restDebounced(d *runlane.Debounced) *runlane.Debounced {
+	if d == nil {
+		return nil
+	}
+	return &runlane.Debounced{Latest: runlane.UTCMillis(d.Latest), Triggers: d.Triggers}
 }
 
 // leaseClaimed gives a runnable run an owner. The caller decides the length of the lease and makes a new token.

@@ -117,6 +117,8 @@ func fuzzBody(kind byte, attempts int, lease runlane.Lease, moment time.Time, sh
 	case 11:
 		return &runlane.RunResumed{}
 	case 12:
+		return &runlane.RunDebounced{RunAt: moment, Payload: []byte(`2`)}
+	case 13:
 		return &runlane.UnknownEvent{Type: "run.paused"}
 	default:
 		return nil
@@ -139,8 +141,8 @@ func emptyBody(kind byte) runlane.EventBody {
 	return []runlane.EventBody{
 		&runlane.RunCreated{}, &runlane.RunDeliveryRequested{}, &runlane.RunLeaseClaimed{}, &runlane.RunLeaseHeartbeat{},
 		&runlane.RunStarted{}, &runlane.RunSucceeded{}, &runlane.RunFailed{}, &runlane.RunRetryScheduled{}, &runlane.RunReleased{},
-		(*runlane.RunCancellationRequested)(nil), (*runlane.RunCancelled)(nil), (*runlane.RunResumed)(nil), (*runlane.UnknownEvent)(nil),
-		nil,
+		(*runlane.RunCancellationRequested)(nil), (*runlane.RunCancelled)(nil), (*runlane.RunResumed)(nil), (*runlane.RunDebounced)(nil),
+		(*runlane.UnknownEvent)(nil), nil,
 	}[kind]
 }
 

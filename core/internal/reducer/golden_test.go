@@ -78,7 +78,9 @@ func states() []state {
 			r.RunAt, r.DispatchedAt, r.DispatchExpiresAt = r.UpdatedAt, r.UpdatedAt, noon.Add(time.Minute)
 		})},
 		{"scheduled, due now", run(runlane.StatusScheduled, 2, untried, due(noon))},
-		{"scheduled, due later", run(runlane.StatusScheduled, 2, untried, due(soon))},
+		{"scheduled, due later", run(runlane.StatusScheduled, 2, untried, func(r *runlane.Run) {
+			r.RunAt, r.Debounced = soon, &runlane.Debounced{Latest: noon.Add(time.Hour), Triggers: 2}
+		})},
 		{"running, not started", run(runlane.StatusRunning, 3, untried, lease(noon.Add(time.Minute)))},
 		{"running again, not started", run(runlane.StatusRunning, 9, retried, func(r *runlane.Run) {
 			lease(soon)(r)
@@ -128,6 +130,7 @@ func eventFor(kind runlane.EventType, run *runlane.Run) runlane.Event {
 		runlane.EventDeliveryRequested: &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
 			Environment: "production", RunID: "run_1", Queue: "hooks", AvailableAt: noon, RequestedAt: noon,
 		}},
+		runlane.EventDebounced: &runlane.RunDebounced{RunAt: noon.Add(time.Minute), Payload: []byte(`{"newer":true}`)},
 		runlane.EventLeaseClaimed: &runlane.RunLeaseClaimed{
 			Lease: runlane.Lease{Token: "token-2", WorkerID: "worker-2", ExpiresAt: noon.Add(time.Minute)},
 		},
@@ -157,6 +160,7 @@ var allowed = map[runlane.EventType][]string{
 		"queued", "queued, due now", "queued, due later", "queued with a slot", "scheduled, due now", "retrying, due now",
 		"released, due now", "running, lease over now",
 	},
+	runlane.EventDebounced: {"scheduled, due later"},
 	runlane.EventLeaseClaimed: {
 		"queued", "queued, due now", "queued with a slot", "scheduled, due now", "retrying, due now", "released, due now",
 		"running, lease over now",

@@ -156,7 +156,7 @@ func TestProject_MissingParts_AreViolations(t *testing.T) {
 			(*runlane.RunCreated)(nil), (*runlane.RunDeliveryRequested)(nil), (*runlane.RunLeaseClaimed)(nil), (*runlane.RunLeaseHeartbeat)(nil),
 			(*runlane.RunStarted)(nil), (*runlane.RunSucceeded)(nil), (*runlane.RunFailed)(nil), (*runlane.RunRetryScheduled)(nil),
 			(*runlane.RunReleased)(nil), (*runlane.RunResumed)(nil), (*runlane.RunCancellationRequested)(nil), (*runlane.RunCancelled)(nil),
-			(*runlane.UnknownEvent)(nil),
+			(*runlane.RunDebounced)(nil), (*runlane.UnknownEvent)(nil),
 		} {
 			refuse(t, "event, event 1: has no body", nil, at(noon, body))
 			refuse(t, "event, event 13: has no body", stateNamed(t, "running"), at(noon, body))
@@ -322,6 +322,7 @@ func TestProject_ErrorsKeepSecrets(t *testing.T) {
 		&runlane.RunRetryScheduled{Attempt: 9, Failure: failure, RetryAt: noon},
 		&runlane.RunReleased{Attempt: 9, ResumeAt: noon, Reason: secret},
 		&runlane.RunResumed{Reason: secret},
+		&runlane.RunDebounced{RunAt: noon, Payload: []byte(secret)},
 		&runlane.UnknownEvent{Type: "x", Data: []byte(secret)},
 	} {
 		e := at(noon, body)

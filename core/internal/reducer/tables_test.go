@@ -180,6 +180,24 @@ func TestProject_EventTable(t *testing.T) {
 			check(t, afterwards(run, status, func(*runlane.Run) {}), project(t, run, at(later, &runlane.RunResumed{})))
 		}
 	})
+	t.Run("run.debounced", func(t *testing.T) {
+		t.Parallel()
+		run := stateNamed(t, "scheduled, due later")
+		moved := func(by time.Duration, payload []byte) runlane.Event {
+			return at(noon, &runlane.RunDebounced{RunAt: noon.Add(by), Payload: payload})
+		}
+		want := run.Clone()
+		want.RunAt, want.Debounced.Triggers, want.EventSequence, want.UpdatedAt = noon.Add(time.Minute), 3, 3, noon
+		check(t, want, project(t, run, moved(time.Minute, nil))) // a copied history: run.created has the payload
+		want.Payload = []byte(`2`)
+		check(t, want, project(t, run, moved(time.Minute, []byte(`2`))))
+		refuse(t, "run.debounced, event 3: the run would be due at 2026-03-01T12:00:00.000Z, and it is 2026-03-01T12:00:00.000Z",
+			run, moved(0, nil))
+		refuse(t, "run.debounced, event 3: the run would be due at 2026-03-01T13:00:00.001Z, and 2026-03-01T13:00:00.000Z is the latest",
+			run, moved(time.Hour+time.Millisecond, nil))
+		run.Debounced = nil
+		refuse(t, "run.debounced, event 3: the run is not debounced", run, moved(time.Minute, nil))
+	})
 	t.Run("run.cancellation_requested", func(t *testing.T) {
 		t.Parallel()
 		run := running(t)

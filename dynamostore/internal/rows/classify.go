@@ -60,7 +60,8 @@ func Classify(r *Run, row *Delivery, at Millis, bounded bool) Finding {
 	case status == runlane.StatusRunning:
 		return dueOr(recovering, r.LeaseUntil, at, Marker{Leased, r.LeaseUntil})
 	case status == runlane.StatusScheduled:
-		if bounded || row == nil || row.State() == lane.OutboxPublished {
+		moved := row != nil && row.due() < r.RunAt && row.State() == lane.OutboxPending // later triggers put it off
+		if bounded || row == nil || row.State() == lane.OutboxPublished || moved && r.RunAt > at {
 			return dueOr(recovering, r.RunAt, at, Marker{Waiting, r.RunAt})
 		}
 		seen := classifyRow(r, row, at)

@@ -26,6 +26,8 @@ type Change struct {
 	Flow         *lane.FlowCheck     // the required state of the flow, for a node's creation
 	Looked       *int64              // the number of signals on which the commit depends
 
+	Replaced []byte // the payload that takes the place of the run's; nil: none does
+
 	Beside []types.TransactWriteItem // the application's, for a creation
 
 	WithoutSlot bool // repeated without the slot, which another run took
@@ -84,7 +86,7 @@ func Build(c *Change) (*Built, error) {
 
 func (b *Built) addRun(c *Change) (bulk []Bulk, err error) {
 	run := Projected(c.Transition, c.Before)
-	if bulk, err = run.placeBulk(c.Transition); err != nil {
+	if bulk, err = run.placeBulk(c); err != nil {
 		return nil, err
 	}
 	run.setLatestDelivery(c)
@@ -139,10 +141,11 @@ func Projected(t *lane.Transition, before *Run) *Run {
 		Meta:              run.Meta,
 	}
 	r.keepSource(&run.Source)
+	r.keepDebounced(run.Debounced)
 	r.keepFailure(t, before)
 	r.keepWait(run.Waiting)
 	if before != nil {
-		r.Payload, r.PayloadPlace = before.Payload, before.PayloadPlace
+		r.Payload, r.PayloadPlace, r.PayloadCommit = before.Payload, before.PayloadPlace, before.PayloadCommit
 		r.Output, r.OutputPlace = before.Output, before.OutputPlace
 		r.Signals, r.Calls = before.Signals, before.Calls
 	}
@@ -217,7 +220,11 @@ func (b *Built) addOwnersAndBulk(c *Change, bulk []Bulk) error {
 		if err != nil {
 			return err
 		}
-		b.Writes = append(b.Writes, item.Write{After: raw, Condition: item.Absent})
+		condition := item.Absent
+		if c.Replaced != nil { // the run item's condition guards it
+			condition = item.Condition{}
+		}
+		b.Writes = append(b.Writes, item.Write{After: raw, Condition: condition})
 	}
 	return nil
 }

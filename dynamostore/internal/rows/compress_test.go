@@ -92,7 +92,7 @@ func TestCompress_WhatCouldNotBeReadAgain_IsNotWritten(t *testing.T) {
 		"output":  &runlane.RunSucceeded{Attempt: 1, Output: append(largest, 'x')},
 	} {
 		item := &Run{PK: RunPK(lane.RunKey{Environment: "test", RunID: "run_1"}), SK: RunSK}
-		_, err := item.placeBulk(&lane.Transition{Events: []runlane.Event{{Body: body}}})
+		_, err := item.placeBulk(&Change{Transition: &lane.Transition{Events: []runlane.Event{{Body: body}}}})
 		if e, ok := errors.AsType[*runlane.Error](err); !ok || e.Code != runlane.ErrValidationFailed || e.RunID != "run_1" || e.Hint == "" {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -75,21 +75,20 @@ func (o Owner) RunKey() lane.RunKey {
 // Holds reports whether the run still holds its key:
 //
 //	Run                                           Holds its keys
-//	active                                        yes
+//	active                                        yes; no longer than the window if debounced or throttled
 //	succeeded or cancelled, key kept for a time   until creation plus that time
-//	finished otherwise                            no
+//	finished otherwise                            no; until the end of the window if throttled
 //
-// A run without the key is a different run that uses the same ID.
+// See [lane.RetainsKey]. A run without the key is a different run that uses the same ID.
 func (o Owner) Holds(run *Run, now time.Time) bool {
 	switch {
 	case !o.isKeyOf(run):
 		return false
-	case run.State().Active():
-		return true
-	case IsSingleton(o) || o.Retention < 0 || run.State() == runlane.StatusFailed:
-		return false
+	case IsSingleton(o):
+		return run.State().Active()
 	default:
-		return now.Before(run.CreatedAt.Time().Add(time.Duration(o.Retention) * time.Millisecond))
+		return lane.RetainsKey(retention(o.Retention), run.State(), run.Sequence, int64(run.CreatedAt), int64(run.RunAt),
+			now.UnixMilli())
 	}
 }
 

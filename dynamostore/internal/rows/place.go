@@ -5,7 +5,6 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
-	"github.com/runlane/runlane-go/lane"
 )
 
 // Place is where a payload or an output is stored, and in which form. It is part of the stored format.
@@ -72,26 +71,39 @@ type Bulk struct {
 	Commit string `dynamodbav:"ci,omitempty"` // that wrote it; none in items of older programs
 }
 
-// placeBulk puts a creation's payload and a success's output into the run item, or returns separate items for them.
-func (r *Run) placeBulk(t *lane.Transition) (bulk []Bulk, err error) {
-	for _, e := range t.Events {
+// placePayload puts a payload into the run item, or appends a separate item for it. A payload that later triggers may
+// replace names its commit: run and item are not read at one instant.
+func (r *Run) placePayload(payload []byte, commit string, bulk []Bulk) ([]Bulk, error) {
+	r.Payload, r.PayloadPlace, r.PayloadCommit = nil, Nowhere, ""
+	if r.DebounceTriggers > 0 {
+		r.PayloadCommit = commit
+	}
+	without, err := Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	room := inlineLimit - inlineReserve - item.Size(without)
+	if err := tooLarge("payload", "", len(payload), maxOpenedBytes, r.Key().RunID); err != nil {
+		return nil, err
+	}
+	p, b := place(payload, room)
+	if r.PayloadPlace = p; p.Separate() {
+		bulk = append(bulk, Bulk{PK: r.PK, SK: PayloadSK, Body: b})
+	} else {
+		r.Payload = b
+	}
+	return bulk, tooLarge("payload", " compressed", len(b), maxStoredBytes, r.Key().RunID)
+}
+
+// placeBulk puts a new payload and a success's output into the run item, or returns separate items for them.
+func (r *Run) placeBulk(c *Change) (bulk []Bulk, err error) {
+	if c.Replaced != nil {
+		return r.placePayload(c.Replaced, c.ID, nil)
+	}
+	for _, e := range c.Events {
 		switch body := e.Body.(type) {
 		case *runlane.RunCreated:
-			without, err := Marshal(r)
-			if err != nil {
-				return nil, err
-			}
-			room := inlineLimit - inlineReserve - item.Size(without)
-			if err := tooLarge("payload", "", len(body.Payload), maxOpenedBytes, r.Key().RunID); err != nil {
-				return nil, err
-			}
-			p, b := place(body.Payload, room)
-			if r.PayloadPlace = p; p.Separate() {
-				bulk = append(bulk, Bulk{PK: r.PK, SK: PayloadSK, Body: b})
-			} else {
-				r.Payload = b
-			}
-			if err := tooLarge("payload", " compressed", len(b), maxStoredBytes, r.Key().RunID); err != nil {
+			if bulk, err = r.placePayload(body.Payload, c.ID, bulk); err != nil {
 				return nil, err
 			}
 		case *runlane.RunSucceeded:

@@ -47,7 +47,9 @@ type Run struct {
 	LeaseUntil        Millis            `dynamodbav:"le,omitempty"`
 	ConcurrencyKey    string            `dynamodbav:"ck,omitempty"`
 	IdempotencyKey    string            `dynamodbav:"ik,omitempty"`
-	Retention         int64             `dynamodbav:"ir,omitempty"` // milliseconds; -1 while active
+	Retention         int64             `dynamodbav:"ir,omitempty"` // see storedRetention
+	DebounceTriggers  int               `dynamodbav:"bn,omitempty"` // of a debounced run
+	DebounceLatest    Millis            `dynamodbav:"bl,omitempty"`
 	SingletonKey      string            `dynamodbav:"gk,omitempty"`
 	Priority          int               `dynamodbav:"pr,omitempty"`
 	SourceType        string            `dynamodbav:"so,omitempty"`
@@ -64,8 +66,10 @@ type Run struct {
 
 	Payload      []byte `dynamodbav:"pl,omitempty"`
 	PayloadPlace Place  `dynamodbav:"pz,omitempty"`
-	Output       []byte `dynamodbav:"ou,omitempty"`
-	OutputPlace  Place  `dynamodbav:"oz,omitempty"`
+	// the commit that wrote a payload which later ones replace; none for other runs
+	PayloadCommit string `dynamodbav:"pc,omitempty"`
+	Output        []byte `dynamodbav:"ou,omitempty"`
+	OutputPlace   Place  `dynamodbav:"oz,omitempty"`
 
 	Wait         string `dynamodbav:"wt,omitempty"` // a storedWait as JSON
 	WaitSequence int64  `dynamodbav:"ws,omitempty"` // sequence of the event that began the wait; any later event ends it
@@ -148,6 +152,7 @@ func (r *Run) Projection() *runlane.Run {
 		ConcurrencyKey:    r.ConcurrencyKey,
 		IdempotencyKey:    r.IdempotencyKey,
 		Retention:         retention(r.Retention),
+		Debounced:         r.debounced(),
 		SingletonKey:      r.SingletonKey,
 		Priority:          r.Priority,
 		Source:            r.source(),
@@ -353,17 +358,49 @@ func (r *Run) setLatestDelivery(c *Change) {
 	}
 }
 
-func retention(ms int64) runlane.KeyRetention {
-	if ms < 0 {
-		return runlane.KeyRetention{WhileActive: true}
+func (r *Run) debounced() *runlane.Debounced {
+	if r.DebounceTriggers == 0 {
+		return nil
 	}
-	return runlane.KeyRetention{TTL: time.Duration(ms) * time.Millisecond}
+	return &runlane.Debounced{Latest: r.DebounceLatest.Time(), Triggers: r.DebounceTriggers}
 }
 
-// storedRetention returns milliseconds; -1 means while the run is active.
-func storedRetention(k runlane.KeyRetention) int64 {
-	if k.WhileActive {
-		return -1
+func (r *Run) keepDebounced(d *runlane.Debounced) {
+	if d != nil {
+		r.DebounceTriggers, r.DebounceLatest = d.Triggers, ToMillis(d.Latest)
 	}
-	return k.TTL.Milliseconds()
+}
+
+// Stored retentions that are no time to live. A window of n milliseconds is storedWindow - n.
+const (
+	storedWhileActive = -1
+	storedUntilDue    = -2
+	storedWindow      = -2
+)
+
+func retention(ms int64) runlane.KeyRetention {
+	switch {
+	case ms == storedWhileActive:
+		return runlane.KeyRetention{WhileActive: true}
+	case ms == storedUntilDue:
+		return runlane.KeyRetention{UntilDue: true}
+	case ms < storedWindow:
+		return runlane.KeyRetention{TTL: time.Duration(storedWindow-ms) * time.Millisecond, Window: true}
+	default:
+		return runlane.KeyRetention{TTL: time.Duration(ms) * time.Millisecond}
+	}
+}
+
+// storedRetention returns the milliseconds of a time to live, or a negative number.
+func storedRetention(k runlane.KeyRetention) int64 {
+	switch {
+	case k.WhileActive:
+		return storedWhileActive
+	case k.UntilDue:
+		return storedUntilDue
+	case k.Window:
+		return storedWindow - k.TTL.Milliseconds()
+	default:
+		return k.TTL.Milliseconds()
+	}
 }

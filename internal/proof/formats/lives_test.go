@@ -33,6 +33,7 @@ func (w *world) live() {
 	w.claimedRows()
 	w.triggeredByHand()
 	w.resumed()
+	w.debounced()
 	w.suspended()
 }
 
@@ -209,6 +210,16 @@ func (w *world) waiting() {
 	w.deliver("run_retrying_long", ends(failure(strings.Repeat("why? ", 60), map[string]string{"line": "7"})))
 	w.trigger(report.With(payload(`{}`)), "run_released", nil)
 	w.deliver("run_released", ends(&runlane.ReleaseError{Delay: time.Hour, Reason: "not before noon", Meta: map[string]string{"noon": "12:00"}}))
+}
+
+// debounced is a run that waits for the last of its triggers, of which there were two.
+func (w *world) debounced() {
+	w.Helper()
+	o := &runlane.TriggerOptions{Debounce: runlane.Debounce{Key: "k", Window: time.Hour}}
+	w.trigger(report.With(payload(`{}`)), "run_debounced", o)
+	if _, err := w.rt.Trigger(w.Context(), report.With(payload(`{"n":2}`)), o); err != nil {
+		w.Fatal(err)
+	}
 }
 
 // resumed is a run whose wait an operator ended.

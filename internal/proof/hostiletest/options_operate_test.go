@@ -32,6 +32,13 @@ func changing(what string, o core.ChangeOptions) refusal {
 	})
 }
 
+// pausing is a refusal to pause a queue, and a task.
+func pausing(what string, o core.PauseOptions) refusal {
+	return failed(what, func(w *world) []error {
+		return []error{errorOf(w.rt.Queues().Pause(w.ctx(), "queue", &o)), errorOf(w.rt.Tasks().Pause(w.ctx(), "task", &o))}
+	})
+}
+
 // all is a refusal by every bulk call. Without a filter it means all runs.
 func all(what string, o core.BulkOptions) refusal {
 	return failed(what, func(w *world) []error {
@@ -105,6 +112,14 @@ func operateRules() map[string]rule {
 		"core.ChangeOptions.Reason": refuses(
 			changing("too long", core.ChangeOptions{Reason: longReason}), changing("no text", core.ChangeOptions{Reason: notUTF8}),
 		),
+
+		"core.PauseOptions.Actor": refuses(
+			pausing("an unknown type", core.PauseOptions{ChangeOptions: core.ChangeOptions{Actor: robot}}),
+		),
+		"core.PauseOptions.Reason": refuses(
+			pausing("no text", core.PauseOptions{ChangeOptions: core.ChangeOptions{Reason: notUTF8}}),
+		),
+		"core.PauseOptions.Until": refuses(pausing("over", core.PauseOptions{Until: time.Unix(1, 0)})),
 
 		"core.BulkOptions.Actor": refuses(
 			all("an unknown type", changed(core.ChangeOptions{Actor: robot})), all("no type", changed(core.ChangeOptions{Actor: untyped})),

@@ -37,6 +37,7 @@ func optionStructs() map[string]reflect.Type {
 		"runlane.Misfire": reflect.TypeFor[runlane.Misfire](), "runlane.SignalOptions": reflect.TypeFor[runlane.SignalOptions](),
 		"runlane.WaitOptions": reflect.TypeFor[runlane.WaitOptions](), "runlane.CallOptions": reflect.TypeFor[runlane.CallOptions](),
 		"runlane.NodeOptions": reflect.TypeFor[runlane.NodeOptions](), "runlane.FlowOptions": reflect.TypeFor[runlane.FlowOptions](),
+		"core.PauseOptions":      reflect.TypeFor[core.PauseOptions](),
 		"core.CancelFlowOptions": reflect.TypeFor[core.CancelFlowOptions](),
 		"core.RetryFlowOptions":  reflect.TypeFor[core.RetryFlowOptions](),
 		"core.FlowListOptions":   reflect.TypeFor[core.FlowListOptions](),

@@ -54,7 +54,25 @@ func triggerRules() map[string]rule {
 		"runlane.TriggerOptions.ConcurrencyKey": key(func(o *runlane.TriggerOptions, key string) { o.ConcurrencyKey = key }),
 		"runlane.TriggerOptions.IdempotencyKey": key(func(o *runlane.TriggerOptions, key string) { o.IdempotencyKey = key }),
 		"runlane.TriggerOptions.SingletonKey":   key(func(o *runlane.TriggerOptions, key string) { o.SingletonKey = key }),
-		"runlane.TriggerOptions.Deferred":       refuses(inline("of a run that executes here", runlane.TriggerOptions{Deferred: true})),
+		"runlane.TriggerOptions.Debounce": refuses(
+			triggering("without a window", runlane.TriggerOptions{Debounce: runlane.Debounce{Key: "k"}}),
+			triggering("a negative window", runlane.TriggerOptions{Debounce: runlane.Debounce{Window: -1}}),
+			triggering("a limit below the window", runlane.TriggerOptions{Debounce: runlane.Debounce{Window: time.Minute, Max: time.Second}}),
+			triggering("beyond every storage", runlane.TriggerOptions{Debounce: runlane.Debounce{Window: 270 * aYear}}),
+			triggering("beside Throttle", runlane.TriggerOptions{
+				Throttle: runlane.Throttle{Window: time.Minute}, Debounce: runlane.Debounce{Window: time.Minute},
+			}),
+			triggering("beside a delay", runlane.TriggerOptions{Delay: time.Second, Debounce: runlane.Debounce{Window: time.Minute}}),
+			triggering("beside a key", runlane.TriggerOptions{IdempotencyKey: "k", Debounce: runlane.Debounce{Window: time.Minute}}),
+			triggering("an unprintable key", runlane.TriggerOptions{Debounce: runlane.Debounce{Key: unprintable, Window: time.Minute}}),
+			inline("of a run that executes here", runlane.TriggerOptions{Debounce: runlane.Debounce{Window: time.Minute}}),
+		),
+		"runlane.TriggerOptions.Throttle": refuses(
+			triggering("without a window", runlane.TriggerOptions{Throttle: runlane.Throttle{Key: "k"}}),
+			triggering("a negative window", runlane.TriggerOptions{Throttle: runlane.Throttle{Window: -1}}),
+			triggering("a key that is too long", runlane.TriggerOptions{Throttle: runlane.Throttle{Key: tooLong, Window: time.Minute}}),
+		),
+		"runlane.TriggerOptions.Deferred": refuses(inline("of a run that executes here", runlane.TriggerOptions{Deferred: true})),
 		"runlane.TriggerOptions.Delay": refuses(
 			triggering("negative", runlane.TriggerOptions{Delay: -1}),
 			triggering("beside RunAt", runlane.TriggerOptions{Delay: time.Second, RunAt: time.Now()}),

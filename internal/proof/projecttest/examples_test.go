@@ -45,6 +45,7 @@ var excused = map[string]string{
 	"runlane.EventRecord.":         "for storages",
 	"runlane.Failure.":             "for storages",
 	"runlane.Run.Clone":            "for storages",
+	"runlane.Debounced.Clone":      "for storages",
 	"runlane.Run.Summary":          "for storages: lists return summaries",
 	"runlane.Run.Abandoned":        "for runtimes",
 	"dynamostore.Writes.Kind":      "for the store",

@@ -49,7 +49,7 @@ type scenarioGroup struct {
 // scenarioTable is all of it.
 func scenarioTable() []scenarioGroup {
 	return []scenarioGroup{
-		{"Trigger", triggerScenarios()},
+		{"Trigger", append(triggerScenarios(), debounceScenarios()...)},
 		{"Start", startScenarios()},
 		{"Delivery", deliveryScenarios()},
 		{"Ordered", orderedScenarios()},

@@ -181,7 +181,7 @@ func (s *stored) content(run *runlane.Run) (runlane.EventBody, error) {
 		return &runlane.RunCreated{
 			TaskID: run.TaskID, Queue: run.Queue, Payload: slices.Clone(run.Payload), RunAt: s.runAt.Time(),
 			ConcurrencyKey: run.ConcurrencyKey, IdempotencyKey: run.IdempotencyKey, Retention: run.Retention,
-			SingletonKey: run.SingletonKey, Priority: run.Priority, Source: run.Source,
+			Debounced: debouncedAtFirst(run.Debounced), SingletonKey: run.SingletonKey, Priority: run.Priority, Source: run.Source,
 		}, nil
 	case runlane.EventDeliveryRequested:
 		return &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
@@ -199,4 +199,12 @@ func (s *stored) content(run *runlane.Run) (runlane.EventBody, error) {
 	default:
 		return runlane.UnmarshalBody(s.kind, s.body)
 	}
+}
+
+// debouncedAtFirst is what a debounced run knew when it was created.
+func debouncedAtFirst(d *runlane.Debounced) *runlane.Debounced {
+	if d = d.Clone(); d != nil {
+		d.Triggers = 1
+	}
+	return d
 }

@@ -32,8 +32,11 @@ func projection(p *runlane.Run, f field, base embedded.Millis, in *reader) bool 
 		p.ConcurrencyKey = string(f.bytes)
 	case fieldIdempotencyKey:
 		p.IdempotencyKey = string(f.bytes)
-	case fieldWhileActive:
-		p.Retention.WhileActive = f.n != 0
+	case fieldRetention:
+		p.Retention.WhileActive, p.Retention.Window = f.n == keptWhileActive, f.n == keptForWindow
+		p.Retention.UntilDue = f.n == keptUntilDue
+	case fieldDebounceTriggers:
+		p.Debounced = &runlane.Debounced{Triggers: int(f.n)}
 	case fieldTTL:
 		p.Retention.TTL += time.Duration(f.n) * time.Millisecond
 	case fieldTTLNanos:
@@ -101,6 +104,11 @@ func instants(p *runlane.Run, f field, base embedded.Millis) bool {
 		p.Lease.ExpiresAt = at.Time()
 	case fieldSourceFireTime:
 		p.Source.FireTime = at.Time()
+	case fieldDebounceLatest: // after the triggers
+		if p.Debounced == nil {
+			return false
+		}
+		p.Debounced.Latest = at.Time()
 	case fieldSourceCreatedAt:
 		p.Source.CreatedAt = at.Time()
 	default:

@@ -54,7 +54,7 @@ const (
 	fieldLeaseExpiresAt
 	fieldConcurrencyKey
 	fieldIdempotencyKey
-	fieldWhileActive
+	fieldRetention // a number of a kind
 	fieldTTL
 	fieldSingletonKey
 	fieldSourceType
@@ -89,6 +89,8 @@ const (
 	fieldSourceDepth
 	fieldSourceOrigin
 	fieldPriority
+	fieldDebounceTriggers
+	fieldDebounceLatest
 )
 
 // statuses are stored as index plus 1. Only append. A status not listed is stored as text and found by no index; a
@@ -112,6 +114,26 @@ func (r *Record) status() int64 {
 		n += notifies
 	}
 	return n
+}
+
+// The kinds of a key's retention. 0 is that by time alone.
+const (
+	keptWhileActive = iota + 1
+	keptForWindow
+	keptUntilDue
+)
+
+func retentionNumber(k runlane.KeyRetention) int64 {
+	switch {
+	case k.WhileActive:
+		return keptWhileActive
+	case k.Window:
+		return keptForWindow
+	case k.UntilDue:
+		return keptUntilDue
+	default:
+		return 0
+	}
 }
 
 // Encode appends the encoded record.
@@ -143,7 +165,7 @@ func (r *Record) Encode(to []byte) []byte {
 	w.instant(fieldLeaseExpiresAt, base, embedded.At(p.Lease.ExpiresAt))
 	w.text(fieldConcurrencyKey, p.ConcurrencyKey)
 	w.text(fieldIdempotencyKey, p.IdempotencyKey)
-	w.flag(fieldWhileActive, p.Retention.WhileActive)
+	w.number(fieldRetention, retentionNumber(p.Retention))
 	w.number(fieldTTL, int64(p.Retention.TTL/time.Millisecond))
 	w.number(fieldTTLNanos, int64(p.Retention.TTL%time.Millisecond))
 	w.text(fieldSingletonKey, p.SingletonKey)
@@ -184,6 +206,10 @@ func (r *Record) Encode(to []byte) []byte {
 	w.number(fieldSourceDepth, int64(p.Source.Depth))
 	w.text(fieldSourceOrigin, string(p.Source.OriginID))
 	w.number(fieldPriority, int64(p.Priority))
+	if p.Debounced != nil {
+		w.number(fieldDebounceTriggers, int64(p.Debounced.Triggers))
+		w.instant(fieldDebounceLatest, base, embedded.At(p.Debounced.Latest))
+	}
 	return append(w.b, r.unknown...)
 }
 

@@ -14,16 +14,17 @@ import (
 var shapes = map[reflect.Type]string{
 	reflect.TypeFor[runlane.Run](): "ID Environment TaskID Queue Status EventSequence Counters Payload Output Sealed " +
 		"RunAt StartedAt FinishedAt DispatchedAt DispatchExpiresAt Waiting Failure Lease ConcurrencyKey " +
-		"IdempotencyKey Retention SingletonKey Priority Source TraceCarrier Meta CreatedAt UpdatedAt",
+		"IdempotencyKey Retention Debounced SingletonKey Priority Source TraceCarrier Meta CreatedAt UpdatedAt",
 	reflect.TypeFor[runlane.Counters]():     "Attempts Failures Retries Releases",
 	reflect.TypeFor[runlane.Failure]():      "Code Message Meta",
 	reflect.TypeFor[runlane.Lease]():        "Token WorkerID ExpiresAt",
-	reflect.TypeFor[runlane.KeyRetention](): "WhileActive TTL",
+	reflect.TypeFor[runlane.KeyRetention](): "WhileActive TTL Window UntilDue",
+	reflect.TypeFor[runlane.Debounced]():    "Latest Triggers",
 	reflect.TypeFor[runlane.Source]():       "Type RunID ScheduleID FireTime Call Depth CreatedAt FlowID Node Round OriginID",
 	reflect.TypeFor[runlane.Actor]():        "Type ID",
 	reflect.TypeFor[runlane.Event]():        "RunID Environment OccurredAt Actor Meta TraceCarrier Body",
 	reflect.TypeFor[runlane.RunCreated](): "TaskID Queue Payload RunAt ConcurrencyKey IdempotencyKey Retention " +
-		"SingletonKey Priority Source",
+		"Debounced SingletonKey Priority Source",
 	reflect.TypeFor[runlane.RunDeliveryRequested](): "Delivery Wait",
 	reflect.TypeFor[runlane.Waiting]():              "For Names All Need Until Prompt Questions Schemas",
 	reflect.TypeFor[runlane.Delivery](): "Environment RunID Queue AvailableAt RequestedAt DispatchExpiresAt " +

@@ -195,6 +195,12 @@ class _ClaimTriggerBodyNeeded(TypedDict):
 class ClaimTriggerBody(_ClaimTriggerBodyNeeded, total=False):
     concurrencyKey: str
     """partitions a bounded queue; empty is none"""
+    debounce: str
+    """the last trigger of this time makes the run, like 10s"""
+    debounceKey: str
+    """one for all triggers of the task unless given"""
+    debounceMax: str
+    """from the first trigger on, at the latest"""
     deferred: bool
     """leave the wakeup to the relay or the tick"""
     delay: str
@@ -223,6 +229,10 @@ class ClaimTriggerBody(_ClaimTriggerBodyNeeded, total=False):
     """one run at a time is active; empty is none"""
     strictPayload: bool
     """refuse another payload (scope payloads)"""
+    throttle: str
+    """the first trigger of this time makes the run, like 1h"""
+    throttleKey: str
+    """one for all triggers of the task unless given"""
     traceCarrier: dict[str, str]
     """for example a W3C traceparent; the request's unless given"""
 
@@ -242,6 +252,14 @@ class Counters(TypedDict):
     failures: int
     releases: int
     retries: int
+
+
+class _DebouncedNeeded(TypedDict):
+    triggers: int
+
+
+class Debounced(_DebouncedNeeded, total=False):
+    latest: str
 
 
 class _FailBodyNeeded(TypedDict):
@@ -642,6 +660,12 @@ class _TriggerBodyNeeded(TypedDict):
 class TriggerBody(_TriggerBodyNeeded, total=False):
     concurrencyKey: str
     """partitions a bounded queue; empty is none"""
+    debounce: str
+    """the last trigger of this time makes the run, like 10s"""
+    debounceKey: str
+    """one for all triggers of the task unless given"""
+    debounceMax: str
+    """from the first trigger on, at the latest"""
     deferred: bool
     """leave the wakeup to the relay or the tick"""
     delay: str
@@ -670,6 +694,10 @@ class TriggerBody(_TriggerBodyNeeded, total=False):
     """one run at a time is active; empty is none"""
     strictPayload: bool
     """refuse another payload (scope payloads)"""
+    throttle: str
+    """the first trigger of this time makes the run, like 1h"""
+    throttleKey: str
+    """one for all triggers of the task unless given"""
     traceCarrier: dict[str, str]
     """for example a W3C traceparent; the request's unless given"""
 
@@ -1235,6 +1263,7 @@ class _RunNeeded(TypedDict):
 
 class Run(_RunNeeded, total=False):
     concurrencyKey: str
+    debounced: Debounced
     dispatchExpiresAt: str
     dispatchedAt: str
     failure: Failure
