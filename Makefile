@@ -80,6 +80,10 @@ demo-targets: ## The 329 webhooks by a YAML file alone: examples/targets/runlane
 	@$(MAKE) cli
 	@$(GO) run ./examples/targets bin/runlane examples/targets/runlane.yaml
 
+.PHONY: demo-limits
+demo-limits: ## Bars over time: a rate held, turns of keys, a queue paused and resumed, priorities. 15 seconds, in memory.
+	@$(GO) run ./examples/limits
+
 .PHONY: demo-nightly
 demo-nightly: ## A report of 1,000 called runs on a file, whose worker is killed 20 times. SEED repeats the moments.
 	@$(GO) -C examples/killed build -o '$(CURDIR)/bin/killed-nightly' .

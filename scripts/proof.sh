@@ -28,7 +28,7 @@ console   | 3 | aws | make test-console && make demo CONSOLE=once
 clients   | 2 | no  | make test-clients
 polyglot  | 2 | no  | make demo-polyglot
 openapi   | 3 | no  | make openapi-fuzz
-demos     | 3 | aws | make demo-memory demo-order demo-nightly demo-aws
+demos     | 3 | aws | make demo-limits demo-memory demo-order demo-nightly demo-aws
 worker    | 4 | aws | go -C examples/worker test ./...
 otel      | 3 | aws | go -C otel/proof test ./...
 outside   | 1 | no  | go -C sqlitelane test -tags proof -run TestModule_OutsideProgram .
