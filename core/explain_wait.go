@@ -72,6 +72,7 @@ func (s *situation) paused(e *Explanation) {
 		e.says(WaitPaused, s.pause.Until, text+" The run starts after that.")
 	case WaitTime, WaitSignal, WaitInput, WaitRuns, WaitBlocked:
 		e.Next += " " + text
+	case WaitNone, WaitLease, WaitCancellation, WaitPaused, WaitOperator: // nothing would start the run
 	}
 }
 

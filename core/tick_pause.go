@@ -46,6 +46,7 @@ func (t *tick) wakeRunsOf(ctx context.Context, entry *lane.Pause) StageResult {
 	}
 	result.More = next != "" && held == nil
 	result.Err = errors.Join(result.Err, held)
+	over := next == "" && held == nil
 	err = t.rt.editPauses(context.WithoutCancel(ctx), func(p *lane.Pauses) (bool, error) {
 		at := findPause(p, entry)
 		if at < 0 || !p.Entries[at].ResumedAt.Equal(claimed.ResumedAt) ||
@@ -55,7 +56,7 @@ func (t *tick) wakeRunsOf(ctx context.Context, entry *lane.Pause) StageResult {
 		e := &p.Entries[at]
 		e.WakingUntil, e.After = time.Time{}, next
 		switch {
-		case next != "" || held != nil:
+		case !over:
 		case t.endsInOrder(e):
 			e.WokenAt = runlane.UTCMillis(t.rt.now())
 		default:

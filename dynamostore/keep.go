@@ -28,6 +28,9 @@ func (s *Store) GetKeep(ctx context.Context, e runlane.Environment) (*lane.KeepR
 
 // PutKeep implements lane.Storage: one plain write.
 func (s *Store) PutKeep(ctx context.Context, c *lane.PutKeepCommand) error {
+	if _, err := s.shardCounts(ctx, c.Environment); err != nil { // an environment of a newer format is left alone
+		return err
+	}
 	text, err := json.Marshal(c.Record)
 	if err != nil {
 		return &runlane.Error{Code: runlane.ErrInternal, Message: "a record does not marshal", Cause: err}

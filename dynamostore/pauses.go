@@ -92,6 +92,9 @@ func (s *Store) PutPauses(ctx context.Context, c *lane.PutPausesCommand) (int64,
 	if err := c.Validate(); err != nil {
 		return 0, err
 	}
+	if _, err := s.shardCounts(ctx, c.Environment); err != nil { // an environment of a newer format is left alone
+		return 0, err
+	}
 	put, err := rows.PutPauses(c, randomID())
 	if err != nil {
 		return 0, err

@@ -71,10 +71,9 @@ func debounceKey(t *testing.T, b *bundle) {
 		{"was cancelled before its time", now, runlane.StatusCancelled, false},
 	} {
 		run := b.create(c.made, debounced(c.name, c.made.Add(time.Hour)))
-		switch c.end {
-		case runlane.StatusRunning:
+		if c.end == runlane.StatusRunning {
 			b.claim(run, run.RunAt, now.Add(time.Hour))
-		case runlane.StatusCancelled:
+		} else if c.end == runlane.StatusCancelled {
 			b.end(run, c.made.Add(time.Minute), c.end)
 		}
 		owner := lane.OwnerKey{Environment: b.env, TaskID: TaskID, Key: c.name}

@@ -104,6 +104,10 @@ func TestProject_MissingParts_AreViolations(t *testing.T) {
 	}{
 		{noRun, created(func(b *runlane.RunCreated) { b.TaskID = "" }), "run.created, event 1: has no task id"},
 		{noRun, created(func(b *runlane.RunCreated) { b.Priority = -9 }), "run.created, event 1: priority is -9"},
+		{
+			noRun, created(func(b *runlane.RunCreated) { b.Retention.UntilDue = true }),
+			"run.created, event 1: a debounced run, and no other, has a key until it is due",
+		},
 		{noRun, created(func(b *runlane.RunCreated) { b.Queue = "" }), "run.created, event 1: has no queue"},
 		{"queued", nil, "event, event 2: has no body"},
 		{"queued", wake(func(d *runlane.Delivery) { d.AvailableAt = almostZero }), "run.delivery_requested, event 2: has no delivery time"},

@@ -195,6 +195,13 @@ func TestProject_EventTable(t *testing.T) {
 			run, moved(0, nil))
 		refuse(t, "run.debounced, event 3: the run would be due at 2026-03-01T13:00:00.001Z, and 2026-03-01T13:00:00.000Z is the latest",
 			run, moved(time.Hour+time.Millisecond, nil))
+		refuse(t, "run.debounced, event 3: at 2026-03-01T12:00:00.001Z the run is due since 2026-03-01T12:00:00.001Z",
+			run, at(run.RunAt, &runlane.RunDebounced{RunAt: noon.Add(time.Minute)}))
+		created := created()
+		created.Retention.UntilDue, created.Debounced = true, &runlane.Debounced{Latest: noon.Add(time.Hour + time.Microsecond), Triggers: 1}
+		if d := project(t, nil, at(noon, created)).Debounced; !d.Latest.Equal(noon.Add(time.Hour)) {
+			t.Errorf("the latest time is %s", d.Latest)
+		}
 		run.Debounced = nil
 		refuse(t, "run.debounced, event 3: the run is not debounced", run, moved(time.Minute, nil))
 	})

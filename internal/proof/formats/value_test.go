@@ -125,7 +125,7 @@ func sortItems(items []item) {
 }
 
 // randomAttributes hold what a storage draws at random: commits, claims, requeues.
-var randomAttributes = []string{"ci", "ct", "rd"}
+var randomAttributes = []string{"ci", "ct", "pc", "rd"}
 
 // renumber replaces each random text by a separate number, in the order in which the sorted items have them, so that two recordings of
 // the same are equal.

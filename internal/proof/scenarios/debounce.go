@@ -3,7 +3,6 @@ package scenarios
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -223,7 +222,7 @@ func debounceBatch(t *testing.T, h Harness) {
 	for i, result := range s.batch(items...) {
 		s.must(result.Err)
 		if run != nil && result.Result.Run.ID != run.ID {
-			t.Fatal(fmt.Sprintf("item %d made another run", i))
+			t.Fatalf("item %d made another run", i)
 		}
 		run = result.Result.Run
 	}
