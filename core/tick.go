@@ -79,9 +79,10 @@ func (rt *Runtime) tick(ctx context.Context, options *TickOptions) (*TickResult,
 	into := total.stages()
 	var all faults
 	ofStage := make([]faults, len(into))
-	aside := &queuesAside{queues: rt.pausedQueues(ctx)}
+	paused := rt.pausedQueues(ctx)
+	aside := &queuesAside{queues: slices.Clone(paused)}
 	for {
-		t := tick{rt: rt, limit: limit, deadline: deadline, result: &TickResult{}, of: &lane.Round{}, aside: aside}
+		t := tick{rt: rt, limit: limit, deadline: deadline, result: &TickResult{}, of: &lane.Round{}, paused: paused, aside: aside}
 		t.round(ctx)
 		progress := 0
 		for i, of := range t.result.stages() {

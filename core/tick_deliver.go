@@ -166,7 +166,7 @@ func (t *tick) redeliver(ctx context.Context) StageResult {
 	late := make(map[runlane.QueueName]bool)
 	skipped := 0
 	q := t.query(t.rt.now())
-	q.Without = t.aside.queues
+	q.Without = t.paused
 	result := t.paged(ctx, func(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 		for {
 			page, err := t.rt.storage().ListRunsNeedingRedelivery(ctx, q)
@@ -186,7 +186,7 @@ func (t *tick) redeliver(ctx context.Context) StageResult {
 			if len(lost) > 0 || len(page.Items) == 0 || page.Next == "" {
 				return &runlane.Page[lane.RunRef]{Items: lost, Next: page.Next}, nil
 			}
-			q.Without, q.After = slices.Clone(t.aside.queues), "" // all are behind: another queue's wakeup would count as lost
+			q.Without, q.After = slices.Clone(t.paused), "" // all are behind: another queue's wakeup would count as lost
 			for _, queue := range slices.Sorted(maps.Keys(late)) {
 				if late[queue] {
 					q.Without = append(q.Without, queue)

@@ -27,7 +27,8 @@ type tick struct {
 
 	of *lane.Round
 
-	aside *queuesAside // queues that take no wakeups, in all rounds of a call
+	paused []runlane.QueueName
+	aside  *queuesAside // queues that take no wakeups, in all rounds of a call
 
 	elsewhere int // runs of this stage that count in another's result
 }

@@ -61,6 +61,8 @@ func fullTask(id runlane.TaskID) lane.TaskRecord {
 			Name:            "orders – süd",
 			Concurrency:     runlane.MaxQueueConcurrency,
 			DispatchTimeout: 90*time.Second + 1,
+			Rate:            runlane.Rate{Count: 7, Period: time.Hour + 1},
+			Burst:           runlane.MaxQueueBurst,
 		},
 		IdempotencyTTL: runlane.WhileActive,
 		Keys:           runlane.TaskKeys{Concurrency: true, Idempotency: true, Singleton: true},
