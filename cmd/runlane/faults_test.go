@@ -39,6 +39,8 @@ var calls = map[string][]string{
 	"idempotency reset":   {"emails.welcome", "u_1"},
 	"mcp":                 {},
 	"queues list":         {},
+	"queues pause":        {"mail"},
+	"queues resume":       {"mail"},
 	"queues stats":        {"mail"},
 	"runs answer":         {someToken},
 	"runs attempts":       {"some-run"},
@@ -64,6 +66,8 @@ var calls = map[string][]string{
 	"schedules trigger":   {"nightly"},
 	"serve":               {},
 	"tasks list":          {},
+	"tasks pause":         {"emails.welcome"},
+	"tasks resume":        {"emails.welcome"},
 	"tick":                {},
 	"trigger":             {"emails.welcome", secretPayload},
 	"worker":              {},
@@ -149,8 +153,10 @@ var beforeTheStorage = map[string]struct {
 	code int
 	says string
 }{
+	"queues resume":     {cli.ExitUsage, "is not paused"},
 	"schedules next":    {cli.ExitNotFound, "no definition of schedule"},
 	"schedules resume":  {cli.ExitNotFound, "no definition of schedule"},
 	"schedules trigger": {cli.ExitNotFound, "no definition of schedule"},
+	"tasks resume":      {cli.ExitUsage, "is not paused"},
 	"worker":            {cli.ExitUsage, "this program has no tasks to execute"},
 }
