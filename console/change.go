@@ -103,6 +103,21 @@ func given(name, text string) (json.RawMessage, error) {
 	return json.RawMessage(text), nil
 }
 
+func (v *visitor) changeQueue() (*page, error) {
+	ctx, name, change := v.r.Context(), runlane.QueueName(v.r.PathValue("queue")), v.r.PathValue("change")
+	options := v.reason()
+	var err error
+	switch queues := v.rt.Queues(); change {
+	case "pause":
+		_, err = queues.Pause(ctx, name, &core.PauseOptions{ChangeOptions: options})
+	case "resume":
+		_, err = queues.Resume(ctx, name, &options)
+	default:
+		return v.notFound()
+	}
+	return v.changed("queue "+change, slog.String("queue", string(name)), "/queues", err)
+}
+
 func (v *visitor) changeSchedule() (*page, error) {
 	ctx, id, change := v.r.Context(), runlane.ScheduleID(v.r.PathValue("schedule")), v.r.PathValue("change")
 	options, to := v.reason(), "/schedules"

@@ -85,6 +85,7 @@ func (c *console) routes() {
 		"POST /trigger":                       (*visitor).trigger,
 		"POST /runs/{run}/{change}":           (*visitor).changeRun,
 		"POST /flows/{flow}/{change}":         (*visitor).changeFlow,
+		"POST /queues/{queue}/{change}":       (*visitor).changeQueue,
 		"POST /schedules/{schedule}/{change}": (*visitor).changeSchedule,
 		"POST /deadletters/{run}/requeue":     (*visitor).requeue,
 	} {

@@ -304,6 +304,8 @@ func TestChanges_OfARun(t *testing.T) {
 	s.post(http.StatusNotFound, at(s.Asking, "explode"), nil)
 	s.has(s.post(http.StatusOK, "/trigger", url.Values{"task": {"mail.welcome"}, "payload": {`{"to":"zoe"}`}}), "zoe", "queued")
 	s.post(http.StatusNotFound, "/trigger", url.Values{"task": {"absent"}, "payload": {"1"}})
+	s.has(s.post(http.StatusOK, "/queues/default/pause", url.Values{"reason": {"a migration"}}), "paused: a migration, since", "/queues/default/resume")
+	s.has(s.post(http.StatusOK, "/queues/default/resume", nil), "/queues/default/pause")
 	s.has(s.post(http.StatusOK, "/schedules/nightly/pause", url.Values{"reason": {"a migration"}}), "paused: a migration")
 	s.has(s.post(http.StatusOK, "/schedules/nightly/resume", nil), "active")
 	s.has(s.post(http.StatusOK, "/schedules/nightly/pause", nil), "<td>paused</td>")

@@ -12,6 +12,7 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/internal/shown"
+	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/server"
 )
 
@@ -176,7 +177,7 @@ func (v *visitor) queueTable() (queues, slots g.Node, err error) {
 			limit = g.Group{limit, g.Textf(", %s", state.Queue.Rate)}
 		}
 		rows = append(rows, h.Tr(
-			h.Td(link), h.Td(counted(stats.Waiting, stats.AtLeast)), h.Td(v.ago(stats.OldestWaiting)),
+			h.Td(link, v.pauseOf(name, state.Pause)), h.Td(counted(stats.Waiting, stats.AtLeast)), h.Td(v.ago(stats.OldestWaiting)),
 			h.Td(counted(stats.Running, stats.AtLeast)), h.Td(counted(stats.Delayed, stats.AtLeast)),
 			h.Td(v.ago(stats.NextDue)), h.Td(limit),
 		))
@@ -185,6 +186,44 @@ func (v *visitor) queueTable() (queues, slots g.Node, err error) {
 	queues = table("Queues", columns, rows, g.Text("No queue is known yet."))
 	columns = []string{"Queue", "Key", "Slots", "Waiting", "Running", "Delayed"}
 	return queues, table("Slots by key", columns, keys, g.Text("No active run has a concurrency key.")), nil
+}
+
+// pauseOf says who paused a queue, and has the form to pause or resume it.
+func (v *visitor) pauseOf(name runlane.QueueName, pause *lane.Pause) g.Node {
+	var shown g.Group
+	change := "pause"
+	if pause != nil && pause.Active(v.now) {
+		change = "resume"
+		text := "paused"
+		if pause.Actor.ID != "" {
+			text += " by " + pause.Actor.ID
+		}
+		if pause.Reason != "" {
+			text += ": " + pause.Reason
+		}
+		shown = append(shown, h.P(h.Class("note"), g.Text(visible(text)+", since "), v.ago(pause.Since)))
+		if !pause.Until.IsZero() {
+			shown = append(shown, h.P(h.Class("note"), g.Text("until "), v.ago(pause.Until)))
+		}
+	}
+	if !v.Has(server.ScopeOperate) {
+		return shown
+	}
+	id := string(name)
+	return append(shown, v.pauseForm("queues", id, change))
+}
+
+// pauseForm pauses, with a reason, or resumes.
+func (v *visitor) pauseForm(what, id, change string) g.Node {
+	return h.Form(h.Method("post"), h.Class("inline"), h.Action(v.Prefix+"/"+what+"/"+pathEscape(id)+"/"+change),
+		g.Iff(change == "pause", func() g.Node {
+			field := "reason-" + id
+			return g.Group{
+				h.Label(h.Class("sr"), h.For(field), g.Text("Reason to pause "+visible(id))),
+				reasonField(field, ""),
+			}
+		}),
+		h.Button(h.Aria("label", change+" "+id), g.Text(change)), v.command(what, change, id))
 }
 
 const keysShown = 20
@@ -345,16 +384,7 @@ func (v *visitor) scheduleRow(s *core.ScheduleState, skipped g.Node) g.Node {
 			if change != "pause" && !s.Known {
 				continue
 			}
-			forms = append(forms, h.Form(h.Method("post"), h.Class("inline"),
-				h.Action(v.Prefix+"/schedules/"+pathEscape(id)+"/"+change),
-				g.Iff(change == "pause", func() g.Node {
-					field := "reason-" + id
-					return g.Group{
-						h.Label(h.Class("sr"), h.For(field), g.Text("Reason to pause "+visible(id))),
-						reasonField(field, ""),
-					}
-				}),
-				h.Button(h.Aria("label", change+" "+id), g.Text(change)), v.command("schedules", change, id)))
+			forms = append(forms, v.pauseForm("schedules", id, change))
 		}
 	}
 	if v.Has(server.ScopeOperate) && !s.Known {

@@ -245,3 +245,21 @@ func (o *operator) checks() {
 		}
 	}
 }
+
+func (o *operator) pausesQueue() {
+	pauses := func() int {
+		found, err := o.Queues().Pauses(o.t.Context())
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		return len(found)
+	}
+	o.open("/queues")
+	o.click("pause")
+	o.until("the queue is paused", `[...document.querySelectorAll("main td button")].some((e) => e.innerText == "resume")`)
+	if n := pauses(); n != 1 {
+		o.t.Errorf("%d pauses", n)
+	}
+	o.click("resume")
+	o.until("no queue is paused", `[...document.querySelectorAll("main td button")].every((e) => e.innerText == "pause")`)
+}

@@ -40,6 +40,7 @@ var changes = []change{
 	{"rerun", []string{"/runs/{run}/rerun"}, (*operator).reruns},
 	{"trigger by JSON", []string{"/trigger"}, (*operator).triggersByJSON},
 	{"trigger by the form of a schema", []string{"/trigger as"}, (*operator).triggersByForm},
+	{"pause and resume a queue", []string{"/queues/{queue}/pause", "/queues/{queue}/resume"}, (*operator).pausesQueue},
 	{"pause and resume a schedule", []string{"/schedules/{schedule}/pause", "/schedules/{schedule}/resume"}, (*operator).pausesSchedule},
 	{"trigger a schedule", []string{"/schedules/{schedule}/trigger"}, (*operator).triggersSchedule},
 	{"cancel a flow", []string{"/flows/{flow}/cancel", "/flows/{flow}/cancel everything"}, (*operator).cancelsFlow},
