@@ -33,8 +33,8 @@ func projection(p *runlane.Run, f field, base embedded.Millis, in *reader) bool 
 	case fieldIdempotencyKey:
 		p.IdempotencyKey = string(f.bytes)
 	case fieldRetention:
-		p.Retention.WhileActive, p.Retention.Window = f.n == keptWhileActive, f.n == keptForWindow
-		p.Retention.UntilDue = f.n == keptUntilDue
+		p.Retention.WhileActive, p.Retention.Window = f.n&keptWhileActive != 0, f.n&keptForWindow != 0
+		p.Retention.UntilDue = f.n&keptUntilDue != 0
 	case fieldDebounceTriggers:
 		p.Debounced = &runlane.Debounced{Triggers: int(f.n)}
 	case fieldTTL:

@@ -161,8 +161,9 @@ func TestEvents_EveryTypeComesBackWhole(t *testing.T) {
 		case *runlane.RunCreated:
 			*body = runlane.RunCreated{
 				TaskID: run.TaskID, Queue: run.Queue, Payload: run.Payload, RunAt: body.RunAt, ConcurrencyKey: run.ConcurrencyKey,
-				IdempotencyKey: run.IdempotencyKey, Retention: run.Retention, SingletonKey: run.SingletonKey,
-				Priority: run.Priority, Source: run.Source,
+				IdempotencyKey: run.IdempotencyKey, Retention: run.Retention, Debounced: debouncedAtFirst(run.Debounced),
+				SingletonKey: run.SingletonKey,
+				Priority:     run.Priority, Source: run.Source,
 			}
 		case *runlane.RunSucceeded:
 			body.Output = run.Output

@@ -54,7 +54,7 @@ const (
 	fieldLeaseExpiresAt
 	fieldConcurrencyKey
 	fieldIdempotencyKey
-	fieldRetention // a number of a kind
+	fieldRetention // flags
 	fieldTTL
 	fieldSingletonKey
 	fieldSourceType
@@ -116,24 +116,20 @@ func (r *Record) status() int64 {
 	return n
 }
 
-// The kinds of a key's retention. 0 is that by time alone.
+// The flags of a key's retention. 0 is that by time alone.
 const (
-	keptWhileActive = iota + 1
+	keptWhileActive = 1 << iota
 	keptForWindow
 	keptUntilDue
 )
 
-func retentionNumber(k runlane.KeyRetention) int64 {
-	switch {
-	case k.WhileActive:
-		return keptWhileActive
-	case k.Window:
-		return keptForWindow
-	case k.UntilDue:
-		return keptUntilDue
-	default:
-		return 0
+func retentionNumber(k runlane.KeyRetention) (flags int64) {
+	for i, is := range [...]bool{k.WhileActive, k.Window, k.UntilDue} {
+		if is {
+			flags |= 1 << i
+		}
 	}
+	return flags
 }
 
 // Encode appends the encoded record.
