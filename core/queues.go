@@ -179,7 +179,7 @@ func (q *Queues) state(name runlane.QueueName) QueueState {
 
 // Stats counts the active runs of a queue. Its cost is bounded: at most 20 pages of active runs and one request to the
 // transport. On DynamoDB the first page is a query for each kind of marker in each shard (56, half a unit each while
-// there are few runs) and one read for up to 100 runs of the queue; runs of other queues cost only their keys. If one
+// there are few runs), one read for up to 100 runs of the queue, and one of the pauses; runs of other queues cost only their keys. If one
 // page is not enough, up to 5,000 running runs are counted first, which takes one more page. Beyond some 9,000 runs of
 // the queue, or 18,000 active runs of all queues, less while thousands are running, the counts are lower bounds and
 // AtLeast is set. The lanes in memory and in a file count all runs of the queue.

@@ -100,10 +100,10 @@ func (d *delivery) offerTicket(ctx context.Context, run *runlane.Run, at time.Ti
 	if !queue.Rated() || !d.pace.LineIsLong(at) {
 		return func() {}
 	}
-	done := make(chan struct{})
+	done, as := make(chan struct{}), *run // the attempt changes its run meanwhile
 	go func() { // ends with the offer, which has a time limit
 		defer close(done)
-		d.rt.offerNext(ctx, queue, run)
+		d.rt.offerNext(ctx, queue, &as)
 	}()
 	return func() { <-done }
 }
