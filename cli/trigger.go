@@ -44,10 +44,10 @@ func (f *triggerFlags) define(set *flag.FlagSet) {
 	set.StringVar(&f.actor, "actor", "", "NAME of the actor, kept with the change; else RUNLANE_ACTOR, else USER")
 	timeFlag(set, &f.runAt, "at", "TIME before which the run does not start, like 2026-03-01T12:00:00Z")
 	set.Var(keyFlag{&f.concurrencyKey, &f.given.Concurrency}, "concurrency-key", "KEY that partitions a bounded queue")
-	durationFlag(set, &f.debounce.Window, "debounce", "DURATION in which the last trigger makes the run, like 10s")
+	timeoutFlag(set, &f.debounce.Window, "debounce", "DURATION in which the last trigger makes the run, like 10s")
 	set.StringVar(&f.debounce.Key, "debounce-key", "", "KEY of the triggers that make one run; else all of the task")
-	durationFlag(set, &f.debounce.Max, "debounce-max", "DURATION from the first trigger on, at the latest")
-	durationFlag(set, &f.throttle.Window, "throttle", "DURATION in which the first trigger makes the run, like 1h")
+	timeoutFlag(set, &f.debounce.Max, "debounce-max", "DURATION from the first trigger on, at the latest")
+	timeoutFlag(set, &f.throttle.Window, "throttle", "DURATION in which the first trigger makes the run, like 1h")
 	set.StringVar(&f.throttle.Key, "throttle-key", "", "KEY of the triggers that make one run; else all of the task")
 	set.BoolVar(&f.deferred, "deferred", false, "leave the wakeup to the relay or the tick")
 	durationFlag(set, &f.delay, "delay", "DURATION before the run starts, like 90s or 2d")
@@ -77,6 +77,14 @@ func readRetention(text string) (time.Duration, error) {
 }
 
 func (f *triggerFlags) options(s *session) (*runlane.TriggerOptions, error) {
+	switch {
+	case f.debounce != (runlane.Debounce{}) && f.debounce.Window == 0:
+		return nil, usagef("give the window; ", "--debounce-key and --debounce-max need --debounce")
+	case f.throttle.Key != "" && f.throttle.Window == 0:
+		return nil, usagef("give the window; ", "--throttle-key needs --throttle")
+	case f.debounce.Window > 0 && f.throttle.Window > 0:
+		return nil, usagef("use one of them; ", "--debounce and --throttle exclude each other")
+	}
 	actor, err := s.actor(f.actor)
 	if err != nil {
 		return nil, err
