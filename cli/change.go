@@ -307,7 +307,7 @@ func runsPruneCommand() *command {
 				flags,
 				&options.OlderThan,
 				"older-than",
-				"DURATION since the runs ended, like 90d; 0 is all that ended; required",
+				"DURATION since the runs ended, like 90d; 0 is all that ended; required without --dry-run",
 			)
 			flags.Var(&which, "status", "STATUSES of finished runs, with commas between; all three unless given")
 			flags.BoolVar(&options.ReleaseOwners, "release-owners", false, "also runs that retain an idempotency key")

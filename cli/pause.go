@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"flag"
+	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -25,14 +26,17 @@ func pauseCommand(what string) *command {
 			var length time.Duration
 			by.define(flags)
 			timeFlag(flags, &until, "until", "TIME at which the pause ends; else it lasts until \"resume\"")
-			durationFlag(flags, &length, "for", "DURATION of the pause, like 90s or 2h")
+			timeoutFlag(flags, &length, "for", "DURATION of the pause, like 90s or 2h")
 			return func(ctx context.Context, s *session, args []string) error {
 				changes, err := by.options(s)
 				if err != nil {
 					return err
 				}
-				if length < 0 || length > 0 && !until.IsZero() {
-					return usagef("use one of them; ", "--for is negative, or given with --until")
+				switch {
+				case length > 0 && !until.IsZero():
+					return usagef("use one of them; ", "--for and --until exclude each other")
+				case !until.IsZero() && !until.After(s.now()):
+					return usagef("use a later time, or --for; ", "--until has passed")
 				}
 				rt, err := s.rt(ctx)
 				if err != nil {
@@ -41,11 +45,18 @@ func pauseCommand(what string) *command {
 				if length > 0 {
 					until = s.now().Add(length)
 				}
+				known := pausable(what)(ctx, s) // before the pause: it makes a queue known
 				options := &core.PauseOptions{ChangeOptions: changes, Until: until}
 				if what == "task" {
-					return s.showPause(rt.Tasks().Pause(ctx, runlane.TaskID(args[0]), options))
+					err = s.showPause(rt.Tasks().Pause(ctx, runlane.TaskID(args[0]), options))
+				} else {
+					err = s.showPause(rt.Queues().Pause(ctx, runlane.QueueName(args[0]), options))
 				}
-				return s.showPause(rt.Queues().Pause(ctx, runlane.QueueName(args[0]), options))
+				if err == nil && !slices.Contains(known, args[0]) {
+					s.note("no known program has %s %s, though a new one may; %s\"runlane %ss list\" shows the known ones",
+						what, quoted(args[0]), didYouMean(args[0], known), what)
+				}
+				return err
 			}
 		},
 	}
@@ -108,7 +119,7 @@ func (s *session) pauseText(p *lane.Pause) string {
 	}
 	text := p.Name() + " is paused until someone resumes it"
 	if !p.Until.IsZero() {
-		text = p.Name() + " is paused until " + s.when(p.Until)
+		text = p.Name() + " is paused until " + s.at(p.Until)
 	}
 	if p.Actor.ID != "" {
 		text += ", by " + p.Actor.ID

@@ -12,6 +12,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/internal/doctor"
 	"github.com/runlane/runlane-go/internal/shown"
+	"github.com/runlane/runlane-go/lane"
 )
 
 func queuesCommand() *command {
@@ -107,7 +108,7 @@ func queuesStatsCommand() *command {
 		max:   -1,
 		long: "WAITING runs are due, since OLDEST; DELAYED ones are not. BACKLOG and TAKEN are the transport's own " +
 			"messages. A plus marks a lower bound. For named queues the concurrency keys follow: RUNNING runs hold " +
-			"slots, and so do RESERVED ones, which wait.",
+			"slots, and so do RESERVED ones, which wait. A note follows for each paused queue.",
 		examples: []string{"queues stats", "queues stats emails --json"},
 		words:    queueNames,
 		act: func(*flag.FlagSet) action {
@@ -140,6 +141,7 @@ func (s *session) queueStats(
 		header: []string{"QUEUE", "LIMIT", "WAITING", "OLDEST", "RUNNING", "DELAYED", "BACKLOG", "TAKEN"},
 		spare:  []int{7, 6},
 	}
+	var pauses []*lane.Pause
 	keys := &table{header: []string{"QUEUE", "KEY", "WAITING", "RESERVED", "RUNNING", "DELAYED"}}
 	var missing error
 	var late error // of a transport that does not answer: stats are shown without its counts
@@ -181,6 +183,7 @@ func (s *session) queueStats(
 			plus = "+"
 		}
 		addKeys(keys, stats, plus)
+		pauses = append(pauses, stats.Pause)
 	}
 	if !s.json && len(t.rows) > 0 {
 		s.write(t)
@@ -188,6 +191,11 @@ func (s *session) queueStats(
 	if !s.json && byKey && len(keys.rows) > 0 {
 		s.line("")
 		s.write(keys)
+	}
+	for _, pause := range pauses {
+		if !s.json {
+			s.notePause(pause)
+		}
 	}
 	return cmp.Or(missing, late)
 }

@@ -2,10 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/internal/shown"
 )
@@ -22,7 +25,8 @@ func tasksListCommand() *command {
 		name:  "list",
 		short: "List the tasks of this program, and those that ticks have stored",
 		long: "A task computes its KEYS from the payload: a program without the task must give them. SEEN is when " +
-			"a tick stored the definition: less than a day ago, or the program does not tick.",
+			"a tick stored the definition: less than a day ago, or the program does not tick. A note follows for each " +
+			"paused task.",
 		examples: []string{"tasks list", "tasks list --json"},
 		act: func(*flag.FlagSet) action {
 			return func(ctx context.Context, s *session, _ []string) error {
@@ -34,7 +38,10 @@ func tasksListCommand() *command {
 				if err != nil {
 					return err
 				}
-				return s.showTasks(tasks)
+				if err := s.showTasks(tasks); err != nil || s.json {
+					return err
+				}
+				return s.noteUnknownTasks(ctx, rt, tasks)
 			}
 		},
 	}
@@ -76,6 +83,22 @@ func (s *session) showTasks(tasks []core.TaskState) error {
 		}
 	}
 	return nil
+}
+
+// noteUnknownTasks names the paused tasks that the list lacks, like a name that was spelled wrong.
+func (s *session) noteUnknownTasks(ctx context.Context, rt *core.Runtime, tasks []core.TaskState) error {
+	pauses, err := rt.Queues().Pauses(ctx)
+	if errors.Is(err, runlane.ErrCapabilityUnsupported) {
+		return nil // nothing can be paused
+	}
+	for i := range pauses {
+		p := &pauses[i]
+		listed := slices.ContainsFunc(tasks, func(t core.TaskState) bool { return t.ID == p.Task })
+		if p.Task != "" && !listed && p.Active(s.now()) {
+			s.notePause(p)
+		}
+	}
+	return err
 }
 
 func taskNames(ctx context.Context, s *session) []string {
