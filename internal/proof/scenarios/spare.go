@@ -40,6 +40,30 @@ func spared() []sparing {
 			methods: []string{"AppendRunEvents", "CompleteScheduleOccurrence", "ClaimScheduleOccurrence", "GetRun"},
 		},
 		{
+			reason: "it counts tickets and starts: one whose answer was lost is used up, and runs are late by its interval",
+			kinds:  anyFault(),
+			scenarios: []string{
+				"a tick gives out tickets where no run starts", "a worker holds each key's rate, and is not behind it",
+				"beyond two minutes runs wait in line, and each start gives out the next ticket",
+				"runs beyond the rate get their wakeups one interval apart",
+				"wakeups that come late together start one interval apart",
+			},
+		},
+		{
+			reason: "a call to prune that is repeated after a lost answer removes the next run",
+			kinds:  anyFault(), methods: []string{"PruneRuns"},
+			scenarios: []string{"a retry without its failed run's memory starts nothing"},
+		},
+		{
+			reason: "it counts triggers: one that is repeated after a lost answer counts again",
+			kinds:  anyFault(),
+			scenarios: []string{
+				"a debounced run of a bounded queue waits for its time and then for a slot",
+				"no trigger delays a debounced run beyond its latest time",
+				"the last of several triggers makes the run, once its window is quiet",
+			},
+		},
+		{
 			reason: "its handler takes errors of reading records as they come; a finished step outlives an outage",
 			kinds:  failing(), groups: []string{"Steps"},
 			methods: []string{"ListRecords", "GetRuns"},
