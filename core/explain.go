@@ -120,7 +120,7 @@ type situation struct {
 	holds   bool       // the run itself has a slot
 	pace    lane.Pace  // of a queue with a rate
 
-	pause    *lane.Pause // that holds the run back; nil: none
+	pauses   []lane.Pause // that hold the run back: of its queue, its task, or both
 	executor executor
 	retry    *runlane.Run // of a failed run; nil: not retried
 
@@ -173,7 +173,9 @@ func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, e
 		if err != nil {
 			return nil, err
 		}
-		s.pause = activePause(p.Entries, s.run.Queue, s.run.TaskID, s.now)
+		s.pauses = slices.DeleteFunc(slices.Clone(p.Entries), func(e lane.Pause) bool {
+			return !e.Covers(s.run.Queue, s.run.TaskID) || !e.Active(s.now)
+		})
 	}
 	retries, err := rt.retries(ctx, []runlane.RunSummary{s.run.Summary()})
 	if err != nil {

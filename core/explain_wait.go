@@ -60,16 +60,34 @@ func (s *situation) prioritized(e *Explanation) {
 	}
 }
 
-// paused replaces what would start a run by the pause that holds it back, and adds the pause to a wait.
+// paused replaces what would start a run by the pauses that hold it back, and adds them to a wait. The last one to end
+// counts.
 func (s *situation) paused(e *Explanation) {
-	if s.pause == nil {
+	if len(s.pauses) == 0 {
 		return
 	}
-	text := pauseText(s.pause)
+	var texts []string
+	until, forever := time.Time{}, false
+	for i := range s.pauses {
+		p := &s.pauses[i]
+		texts = append(texts, pauseText(p))
+		forever = forever || p.Until.IsZero()
+		if p.Until.After(until) {
+			until = p.Until
+		}
+	}
+	if forever {
+		until = time.Time{}
+	}
+	text := strings.Join(texts, " ")
 	switch e.Wait {
 	case WaitSlot, WaitRate, WaitPublish, WaitWakeup, WaitReservation, WaitTick, WaitQueue:
 		e.Failure, e.Holders = runlane.Failure{}, nil
-		e.says(WaitPaused, s.pause.Until, text+" The run starts after that.")
+		after := " The run starts after that."
+		if len(texts) > 1 {
+			after = " The run starts after both."
+		}
+		e.says(WaitPaused, until, text+after)
 	case WaitTime, WaitSignal, WaitInput, WaitRuns, WaitBlocked:
 		e.Next += " " + text
 	case WaitNone, WaitLease, WaitCancellation, WaitPaused, WaitOperator: // nothing would start the run

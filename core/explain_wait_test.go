@@ -221,12 +221,33 @@ func TestExplain_EveryStateHasAWait(t *testing.T) {
 			}
 		}
 	}
-	paused := waiting(runlane.StatusQueued, func(s *situation) { s.pause = &lane.Pause{Queue: "q", Since: s.now} })
+	paused := waiting(runlane.StatusQueued, func(s *situation) { s.pauses = []lane.Pause{{Queue: "q", Since: s.now}} })
 	e := paused.explain()
 	paused.paused(e)
 	seen[e.Wait] = true
 	if len(seen) != len(waits) {
 		t.Errorf("only %v occurred", seen)
+	}
+}
+
+func TestExplain_OfTwoPauses_NamesBothAndWaitsForTheLast(t *testing.T) {
+	t.Parallel()
+	for _, forever := range []bool{false, true} {
+		s := waiting(runlane.StatusQueued, func(s *situation) {
+			s.pauses = []lane.Pause{{Task: "t", Until: s.now.Add(time.Hour)}, {Queue: "q", Until: s.now.Add(time.Minute)}}
+			if forever {
+				s.pauses[1].Until = time.Time{}
+			}
+		})
+		want := s.pauses[0].Until
+		if forever {
+			want = time.Time{}
+		}
+		e := s.explain()
+		s.paused(e)
+		if !e.Until.Equal(want) || !strings.Contains(e.Next, `Task "t"`) || !strings.Contains(e.Next, `Queue "q"`) {
+			t.Errorf("waits until %s: %s", e.Until, e.Next)
+		}
 	}
 }
 
