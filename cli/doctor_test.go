@@ -116,6 +116,18 @@ func TestDoctor_FindsEachFault(t *testing.T) {
 		"histories":      {storage: ill{forged: true}, code: cli.ExitFailed, finds: `failed   histories: the history of run "some-run" does not add up to the run`},
 		"no sample":      {storage: ill{forged: true}, args: "--sample 0", finds: "ok       histories: 0 histories add up"},
 		"overdue work":   {change: func(w *world) { w.millis.Add((2 * time.Hour).Milliseconds()) }, finds: `warning  work that waits: a run of queue "emails" is due since 2026-03-01 13:00:00Z`},
+		"a pause": {
+			change: func(w *world) { mustRun(t, w, "tasks", "pause", "emails.flaky") },
+			finds:  `ok       work that waits: 0 due, none for longer than 5m; task "emails.flaky" is paused`,
+		},
+		"a pause beside overdue work": {
+			change: func(w *world) {
+				mustRun(t, w, "queues", "pause", "default")
+				mustRun(t, w, "trigger", "emails.flaky")
+				w.millis.Add((2 * time.Hour).Milliseconds())
+			},
+			finds: `warning  work that waits: a run of queue "emails" is due since 2026-03-01 13:00:00Z`,
+		},
 		"indexes":        {storage: ill{indexes: indexStates(false, false, "")}, finds: "ok       indexes: 1 index answers; another version's: next"},
 		"no description": {storage: ill{denied: "describe"}, code: cli.ExitUnavailable, finds: "failed   indexes: describe: access denied"},
 		"an index that is made": {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -265,41 +266,53 @@ func checkIndexes(ctx context.Context, reader indexReader) (string, error) {
 	return detail, nil
 }
 
+// checkWaiting warns of work that no worker takes. A paused queue is named only if nothing else waits for too long.
 func checkWaiting(ctx context.Context, rt *core.Runtime) (string, error) {
-	waiting := 0
+	waiting, now := 0, time.Time{}
 	states, incomplete := QueuesInUse(ctx, rt)
+	var paused error
 	for _, state := range states {
 		stats, err := rt.Queues().Stats(ctx, state.Queue.Name)
 		if stats == nil {
 			return "", err
 		}
-		waiting += stats.Waiting
-		if !stats.OldestWaiting.IsZero() && stats.At.Sub(stats.OldestWaiting) > overdue {
-			return "", &Warning{
-				Message: fmt.Sprintf(
-					"a run of queue %q is due since %s%s",
-					state.Queue.Name,
-					instant(stats.OldestWaiting),
-					whyWaiting(ctx, rt, stats.Oldest),
-				),
-				Fix: "\"runlane runs list --status active --queue " + string(state.Queue.Name) +
-					"\" shows it, \"runlane runs explain\" says what it waits for",
-			}
+		waiting, now = waiting+stats.Waiting, stats.At
+		if stats.OldestWaiting.IsZero() || stats.At.Sub(stats.OldestWaiting) <= overdue {
+			continue
+		}
+		wait, why := whyWaiting(ctx, rt, stats.Oldest)
+		late := &Warning{
+			Message: fmt.Sprintf("a run of queue %q is due since %s%s", state.Queue.Name, instant(stats.OldestWaiting), why),
+			Fix: "\"runlane runs list --status active --queue " + string(state.Queue.Name) +
+				"\" shows it, \"runlane runs explain\" says what it waits for",
+		}
+		if wait != core.WaitPaused {
+			return "", late
+		}
+		if paused == nil {
+			paused = late
 		}
 	}
-	if incomplete != nil {
-		return "", incomplete
+	pauses, err := rt.Queues().Pauses(ctx)
+	if err := cmp.Or(paused, incomplete, err); err != nil {
+		return "", err
 	}
-	return fmt.Sprintf("%d due, none for longer than %s", waiting, runlane.FormatDuration(overdue)), nil
+	detail := fmt.Sprintf("%d due, none for longer than %s", waiting, runlane.FormatDuration(overdue))
+	for i := range pauses {
+		if pauses[i].Active(now) {
+			detail += "; " + pauses[i].Name() + " is paused"
+		}
+	}
+	return detail, nil
 }
 
 // whyWaiting explains a run, or returns "" if it cannot be read.
-func whyWaiting(ctx context.Context, rt *core.Runtime, id runlane.RunID) string {
+func whyWaiting(ctx context.Context, rt *core.Runtime, id runlane.RunID) (core.Wait, string) {
 	why, err := rt.Runs().Explain(ctx, id)
 	if err != nil {
-		return ""
+		return "", ""
 	}
-	return fmt.Sprintf("; run %s waits (%s): %s", why.RunID, why.Wait, why.Next)
+	return why.Wait, fmt.Sprintf("; run %s waits (%s): %s", why.RunID, why.Wait, why.Next)
 }
 
 func checkDeadLetters(ctx context.Context, rt *core.Runtime) (string, error) {
