@@ -242,6 +242,8 @@ func (c *call) subject(answered *reply) (attrs []slog.Attr) {
 		{"run_id", cmp.Or(named, answered.run)},
 		{"flow", cmp.Or(nameOf(c.r, "flow"), answered.flow)},
 		{"schedule", nameOf(c.r, "schedule")},
+		{"queue", nameOf(c.r, "queue")},
+		{"task", nameOf(c.r, "task")},
 	} {
 		if a.id != "" {
 			attrs = append(attrs, slog.String(a.key, a.id))
