@@ -341,13 +341,16 @@ func parseBody(text []byte, into any) error {
 	if e, ok := errors.AsType[*runlane.Error](err); ok {
 		return e
 	}
+	if wrong, ok := errors.AsType[*time.ParseError](err); ok {
+		return badInput(fmt.Sprintf("this is not a time: %s", clip(wrong.Value)), "write it like \"2026-03-01T12:00:00Z\"")
+	}
 	return badInput("the body cannot be read", hint)
 }
 
 func (s *span) UnmarshalJSON(text []byte) error {
 	var written string
 	if err := json.Unmarshal(text, &written); err != nil {
-		return badInput("a duration is a text", "write it like \"90s\" or \"2d\"")
+		return badInput(fmt.Sprintf("a duration is a text, not %s", clip(string(text))), "write it like \"90s\" or \"2d\"")
 	}
 	d, err := runlane.ParseDuration(written)
 	if err != nil {

@@ -42,7 +42,7 @@ func (b *pauseBody) options(c *call) (*core.PauseOptions, error) {
 
 func pauseReply(p *lane.Pause, err error) (*reply, error) {
 	if err != nil {
-		return nil, refused(err)
+		return nil, err
 	}
 	return object("pause", shown.PauseOf(p)), nil
 }
@@ -68,7 +68,8 @@ func resumeQueue(ctx context.Context, c *call, in *resumeQueueInput) (*reply, er
 	if err != nil {
 		return nil, err
 	}
-	return pauseReply(c.rt.Queues().Resume(ctx, in.Queue, &by))
+	p, err := c.rt.Queues().Resume(ctx, in.Queue, &by)
+	return pauseReply(p, refused(err)) // what is not paused is a conflict
 }
 
 func resumeTask(ctx context.Context, c *call, in *resumeTaskInput) (*reply, error) {
@@ -76,5 +77,6 @@ func resumeTask(ctx context.Context, c *call, in *resumeTaskInput) (*reply, erro
 	if err != nil {
 		return nil, err
 	}
-	return pauseReply(c.rt.Tasks().Resume(ctx, in.Task, &by))
+	p, err := c.rt.Tasks().Resume(ctx, in.Task, &by)
+	return pauseReply(p, refused(err))
 }

@@ -323,7 +323,7 @@ var cases = map[string]routeCase{
 		sound: one{"/v1/queues/emails/pause", `{"reason":"migration","until":"2036-03-01T12:00:00Z"}`, 200, []string{
 			`{"v":1,"kind":"pause","queue":"emails","since":`, `"until":"2036-03-01T12:00:00Z"`, `"reason":"migration"`,
 		}},
-		wrong: one{"/v1/queues/emails/pause", `{"why":"migration"}`, 400, nil},
+		wrong: one{"/v1/queues/emails/pause", `{"until":"20:50"}`, 400, []string{`this is not a time: 20:50`}},
 	},
 	"resumeQueue": {
 		sound: one{"/v1/queues/held/resume", "", 200, []string{`"queue":"held"`, `"resumedAt":`}},
@@ -331,7 +331,7 @@ var cases = map[string]routeCase{
 	},
 	"pauseTask": {
 		sound: one{"/v1/tasks/mail.welcome/pause", "", 200, []string{`"kind":"pause","taskId":"mail.welcome"`}},
-		wrong: one{"/v1/tasks/mail.welcome/pause", `{"why":"migration"}`, 400, nil},
+		wrong: one{"/v1/tasks/mail.welcome/pause", `{"until":"2016-03-01T12:00:00Z"}`, 400, []string{"has passed"}},
 	},
 	"resumeTask": {
 		sound: one{"/v1/tasks/held/resume", "", 200, []string{`"taskId":"held"`, `"resumedAt":`}},
