@@ -312,6 +312,23 @@ func TestChanges_OfARun(t *testing.T) {
 	s.has(s.post(http.StatusOK, "/schedules/nightly/trigger", nil), "mail.welcome", "queued")
 }
 
+func TestQueuesAndTasks_SayWhatIsPaused(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	options := &core.PauseOptions{
+		ChangeOptions: core.ChangeOptions{Reason: "a <fault>"}, Until: time.Now().Add(90 * time.Minute),
+	}
+	if _, err := s.Runtime.Queues().Pause(t.Context(), "default", options); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Runtime.Tasks().Pause(t.Context(), "mail.welcome", nil); err != nil {
+		t.Fatal(err)
+	}
+	s.has(s.get(http.StatusOK, "/"), ", until <time", ": a &lt;fault&gt;, since <time")
+	s.has(s.get(http.StatusOK, "/queues"), ", until <time", ": a &lt;fault&gt;, since <time")
+	s.has(s.get(http.StatusOK, "/tasks"), `<p class="note">paused, since <time`)
+}
+
 // Many runs are counted first, and the number is typed where there are more than a hundred.
 func TestBulk_CountsAsksAndChanges(t *testing.T) {
 	t.Parallel()

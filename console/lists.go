@@ -158,7 +158,7 @@ func (v *visitor) queueTable() (queues, slots g.Node, err error) {
 		name := state.Queue.Name
 		link := h.A(h.Href(v.listed("queue", string(name), "status", "active")), g.Text(visible(string(name))))
 		if i >= queueMost {
-			rows = append(rows, h.Tr(h.Td(link), h.Td(h.ColSpan("6"), v.command("queues", "stats", string(name)))))
+			rows = append(rows, h.Tr(h.Td(link, v.pauseNote(state.Pause)), h.Td(h.ColSpan("6"), v.command("queues", "stats", string(name)))))
 			continue
 		}
 		stats, err := v.rt.Queues().Stats(v.r.Context(), name)
@@ -190,27 +190,15 @@ func (v *visitor) queueTable() (queues, slots g.Node, err error) {
 
 // pauseOf says who paused a queue, and has the form to pause or resume it.
 func (v *visitor) pauseOf(name runlane.QueueName, pause *lane.Pause) g.Node {
-	var shown g.Group
-	change := "pause"
-	if pause != nil && pause.Active(v.now) {
-		change = "resume"
-		text := "paused"
-		if pause.Actor.ID != "" {
-			text += " by " + pause.Actor.ID
-		}
-		if pause.Reason != "" {
-			text += ": " + pause.Reason
-		}
-		shown = append(shown, h.P(h.Class("note"), g.Text(visible(text)+", since "), v.ago(pause.Since)))
-		if !pause.Until.IsZero() {
-			shown = append(shown, h.P(h.Class("note"), g.Text("until "), v.ago(pause.Until)))
-		}
-	}
+	shown := g.Group{v.pauseNote(pause)}
 	if !v.Has(server.ScopeOperate) {
 		return shown
 	}
-	id := string(name)
-	return append(shown, v.pauseForm("queues", id, change))
+	change := "pause"
+	if pause != nil && pause.Active(v.now) {
+		change = "resume"
+	}
+	return append(shown, v.pauseForm("queues", string(name), change))
 }
 
 // pauseForm pauses, with a reason, or resumes.
@@ -224,6 +212,25 @@ func (v *visitor) pauseForm(what, id, change string) g.Node {
 			}
 		}),
 		h.Button(h.Aria("label", change+" "+id), g.Text(change)), v.command(what, change, id))
+}
+
+// pauseNote says below a queue's or a task's name who paused it, why, since and until when.
+func (v *visitor) pauseNote(p *lane.Pause) g.Node {
+	if p == nil || !p.Active(v.now) {
+		return g.Group{}
+	}
+	text := "paused"
+	if p.Actor.ID != "" {
+		text += " by " + p.Actor.ID
+	}
+	if p.Reason != "" {
+		text += ": " + p.Reason
+	}
+	note := g.Group{g.Text(visible(text) + ", since "), v.ago(p.Since)}
+	if !p.Until.IsZero() {
+		note = append(note, g.Text(", until "), v.ago(p.Until))
+	}
+	return h.P(h.Class("note"), note)
 }
 
 const keysShown = 20
@@ -451,7 +458,7 @@ func (v *visitor) tasks() (*page, error) {
 			seen = v.ago(state.SeenAt)
 		}
 		return h.Tr(
-			h.Td(h.A(h.Href(v.listed("task", string(d.ID))), g.Text(visible(string(d.ID))))),
+			h.Td(h.A(h.Href(v.listed("task", string(d.ID))), g.Text(visible(string(d.ID)))), v.pauseNote(state.Pause)),
 			h.Td(g.Text(visible(string(d.Queue.Name)))), h.Td(g.Textf("%d", d.Retry.MaxAttempts)),
 			h.Td(timeoutText(d.Timeout)), h.Td(seen, g.If(state.Gone(v.now), g.Text(" (gone)"))),
 			h.Td(g.Iff(v.Has(server.ScopeTrigger) && !strings.HasPrefix(string(d.ID), server.OwnTasks), func() g.Node {
