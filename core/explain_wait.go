@@ -371,7 +371,8 @@ func (s *situation) slotless(e *Explanation) {
 	next, ok := new(s.pace).Ticket(s.queue, s.now, s.now.Add(lane.TicketsAhead))
 	switch {
 	case slotFree && s.queue.Rated() && !ok:
-		e.says(WaitRate, next, "It "+s.waitsForRate()+", in line: those that waited longer go first. The next of the line "+
+		e.says(WaitRate, next, "It "+s.waitsForRate()+", in line: higher priorities and longer waits go first. "+
+			"The next of the line "+
 			"starts about then. Raise the queue's Rate, or cancel runs before it.")
 		return
 	case slotFree && s.queue.Rated():
