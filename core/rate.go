@@ -101,7 +101,7 @@ func (d *delivery) offerTicket(ctx context.Context, run *runlane.Run, at time.Ti
 		return func() {}
 	}
 	done, as := make(chan struct{}), *run // the attempt changes its run meanwhile
-	go func() { // ends with the offer, which has a time limit
+	go func() {                           // ends with the offer, which has a time limit
 		defer close(done)
 		d.rt.offerNext(ctx, queue, &as)
 	}()

@@ -143,6 +143,18 @@ func budgetCases() map[string]budgetCase {
 			}
 			return w
 		}, nil},
+		"later trigger of a debounced run": {func(w *world) *world {
+			return w.create(eager, time.Minute, &runlane.RunCreated{
+				Payload: []byte(`{}`), IdempotencyKey: "a", Retention: runlane.KeyRetention{UntilDue: true},
+				Debounced: &runlane.Debounced{Triggers: 1},
+			}).pass(time.Second)
+		}, func(w *world) *world {
+			key := lane.OwnerKey{Environment: "test", TaskID: "bench.noop", Key: "a"}
+			if run, err := w.store.GetRunByIdempotencyKey(w.Context(), key); err != nil || run.ID != w.run.ID {
+				w.Fatal(run, err)
+			}
+			return w.other(&runlane.RunDebounced{RunAt: w.now.Add(time.Minute), Payload: []byte(`{"n":2}`)})
+		}, nil},
 		"tick with nothing to do": laterTick(),
 		"tick with nothing to do in a bounded queue": laterTick(runlane.NewTask("bench.bounded", &runlane.TaskOptions[int]{
 			Queue: runlane.Queue{Name: "bounded", Concurrency: 1},
