@@ -250,7 +250,7 @@ func (rt *Runtime) pause(
 		return nil, invalidInput(fmt.Sprintf("use at most %d bytes", lane.MaxPauseReasonBytes),
 			"PauseOptions.Reason has %d bytes", len(c.reason))
 	case !until.IsZero() && !until.After(now):
-		return nil, invalidInput("use a later time, or none", "the end of the pause has passed")
+		return nil, invalidInput("use a later time, or none", "Until, the end of the pause, has passed")
 	}
 	pause.Since, pause.Until, pause.Actor, pause.Reason = now, until, c.actor, c.reason
 	err = rt.editPauses(ctx, func(p *lane.Pauses) (bool, error) {
