@@ -61,7 +61,7 @@ func boundedBy(limit int, ends ...time.Duration) func(*situation) {
 func rated(line time.Duration) func(*situation) {
 	return func(s *situation) {
 		s.queue = runlane.Queue{Name: "default", Rate: runlane.PerMinute(1)}
-		s.pace = lane.Pace{Line: waitNoon.Add(line).UnixMicro(), Interval: lane.RateInterval(s.queue)}
+		s.pace = lane.Pace{Line: waitNoon.Add(line).UnixMicro(), Span: lane.RateInterval(s.queue) + lane.RateSlack(s.queue)}
 	}
 }
 

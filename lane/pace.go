@@ -17,8 +17,8 @@ type Pace struct {
 	Next int64
 	// Line is the same for tickets, which are given out ahead of the starts. It only spreads them.
 	Line int64
-	// Interval is the time between two starts at the rate when they were counted.
-	Interval int64
+	// Span is the time of a whole burst, burst × interval, when they were counted. Up to Next − Span the rate is used up.
+	Span int64
 }
 
 // TicketCommand asks for the next start time of a partition from At on, at most Until. Queue is the current policy.
@@ -76,16 +76,17 @@ func (p Pace) Over(at time.Time) bool { return max(p.Next, p.Line) <= at.UnixMic
 
 func (p *Pace) enter(q runlane.Queue, at time.Time) (now, interval, slack int64) {
 	now, interval = at.UnixMicro(), RateInterval(q)
-	if p.Interval != interval && p.Interval > 0 {
-		// The last start was at least burst intervals before Next. So the next one is at most an interval after it, and
-		// that time is the same whoever asks, and when.
-		p.Next += int64(max(q.Burst, 1)) * (interval - p.Interval)
-		if p.Line = max(p.Line, p.Next); interval < p.Interval {
-			p.Line = p.Next // tickets given out are far apart: others come between
+	slack = RateSlack(q)
+	if more := slack + interval - p.Span; more != 0 && p.Span > 0 {
+		// The time up to which the rate is used up stays, and is past: the next start is at most an interval away, and
+		// processes with two policies do not give each other the burst again.
+		p.Next, p.Line = p.Next+more, p.Line+more
+		if more < 0 {
+			p.Line = p.Next // tickets given out may be far apart: others come between
 		}
 	}
-	p.Interval = interval
-	return now, interval, RateSlack(q)
+	p.Span = slack + interval
+	return now, interval, slack
 }
 
 func room(left, interval int64) int {

@@ -76,3 +76,40 @@ func TestPace_AHigherRateAppliesToWhatWasCountedBefore(t *testing.T) {
 		t.Errorf("again after %s (%v), not 100 ms", again.Sub(at), ok)
 	}
 }
+
+// A lower burst stops no partition for longer than an interval. Two policies that live at once give each other no burst.
+func TestPace_AChangedPolicyNeitherStopsNorRenewsTheBurst(t *testing.T) {
+	t.Parallel()
+	at := time.UnixMilli(9_000_000).UTC()
+	before := runlane.Queue{Rate: runlane.PerHour(1), Burst: 10}
+	for q, want := range map[runlane.Queue]time.Duration{
+		{Rate: runlane.PerHour(1)}:    time.Hour,
+		{Rate: runlane.PerSecond(10)}: 100 * time.Millisecond,
+	} {
+		var pace lane.Pace
+		for range 10 {
+			pace.Ticket(before, at, at.Add(lane.TicketsAhead))
+			pace.Start(before, at)
+		}
+		ticket := pace
+		if again, ok := pace.Start(q, at); ok || again.Sub(at) != want {
+			t.Errorf("%s: again after %s (%v), not %s", q.Rate, again.Sub(at), ok, want)
+		}
+		if start, ok := ticket.Ticket(q, at.Add(want), at.Add(want)); !ok {
+			t.Errorf("%s: no ticket before %s", q.Rate, start.Sub(at))
+		}
+	}
+
+	slow, fast := runlane.Queue{Rate: runlane.PerMinute(1)}, runlane.Queue{Rate: runlane.PerSecond(10), Burst: 10}
+	var pace lane.Pace
+	starts := 0
+	for range 100 {
+		pace.Ticket(slow, at, at.Add(lane.TicketsAhead))
+		if _, ok := pace.Start(fast, at); ok {
+			starts++
+		}
+	}
+	if starts != fast.Burst {
+		t.Errorf("%d starts in an instant, not %d", starts, fast.Burst)
+	}
+}

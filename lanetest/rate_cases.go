@@ -19,7 +19,7 @@ func rateCases() []storageCase {
 		{"ACreationThatRunsAtOnceIsAStart", needsRates, rateRunNow},
 		{"TicketsAreOneIntervalApartAndReachOnlyAhead", needsRates, rateTickets},
 		{"ScansShowNoMoreRunsThanMayStartOrGetATicket", needsRates, rateScans},
-		{"AnotherRateHoldsFromTheNextStartOn", needsRates, rateChanged},
+		{"AnotherRateOrBurstHoldsFromTheNextStartOn", needsRates, rateChanged},
 	}
 }
 
@@ -237,4 +237,15 @@ func rateChanged(t *testing.T, b *bundle) {
 	if got := must(b.storage.ClaimRunLease(b.ctx(), c))(t); got.Outcome != lane.Acquired {
 		t.Errorf("without a rate: %s", got.Outcome)
 	}
+
+	r = b.rated(runlane.PerHour(1), 3)
+	runs = r.runs(5, noon, "burst")
+	for _, run := range runs[:3] {
+		r.start("of the burst", run, noon, noon)
+	}
+	r.queue.Burst = 0
+	r.start("with a lower burst", runs[3], noon, noon.Add(time.Hour))
+	r.start("an hour later", runs[3], noon.Add(time.Hour), noon.Add(time.Hour))
+	r.queue.Burst = 3
+	r.start("with the burst again", runs[4], noon.Add(time.Hour), noon.Add(2*time.Hour))
 }

@@ -15,7 +15,7 @@ func paceOf(c *file.Conn, p partitionKey) (pace lane.Pace, err error) {
 	row, err := c.One("SELECT next, line, every FROM paces WHERE env = ? AND queue = ? AND ckey = ?",
 		p.env, p.queue, p.key)
 	if err == nil && row != nil {
-		pace = lane.Pace{Next: number(row[0]), Line: number(row[1]), Interval: number(row[2])}
+		pace = lane.Pace{Next: number(row[0]), Line: number(row[1]), Span: number(row[2])}
 	}
 	return pace, err
 }
@@ -32,7 +32,7 @@ func (t *tx) putPace(p partitionKey, before, pace lane.Pace, at time.Time) error
 	}
 	return t.Exec(`INSERT INTO paces(env, queue, ckey, next, line, every) VALUES(?, ?, ?, ?, ?, ?)
 		ON CONFLICT(env, queue, ckey) DO UPDATE SET next = excluded.next, line = excluded.line, every = excluded.every`,
-		p.env, p.queue, p.key, pace.Next, pace.Line, pace.Interval)
+		p.env, p.queue, p.key, pace.Next, pace.Line, pace.Span)
 }
 
 // judgeStart plans a start in a queue with a rate.

@@ -21,7 +21,7 @@ func (p Partition) PacePK() string {
 
 // PaceOf reads a pace; nil is the zero value.
 func PaceOf(it item.Item) lane.Pace {
-	return lane.Pace{Next: item.Number(it["nx"]), Line: item.Number(it["li"]), Interval: item.Number(it["iv"])}
+	return lane.Pace{Next: item.Number(it["nx"]), Line: item.Number(it["li"]), Span: item.Number(it["iv"])}
 }
 
 // CountStart is the write that counts a start at that time, for a pace as it was last seen. ok is false if it allows none.
@@ -37,7 +37,7 @@ func (p Partition) CountStart(seen lane.Pace, q runlane.Queue, at time.Time) (u 
 		w.exactly(seen, after)
 	case seen.Next <= now:
 		w.set("nx", "#nx", "(attribute_not_exists(#nx) OR #nx <= :now)", item.Item{":now": item.Num(now)})
-		w.Expression, w.Values[":to"] = "SET #nx = :to", item.Num(after.Next)
+		w.replace("nx", after.Next)
 	default:
 		w.set("nx", "#nx", "#nx > :now AND #nx <= :most",
 			item.Item{":now": item.Num(now), ":most": item.Num(now + lane.RateSlack(q))})
@@ -60,7 +60,7 @@ func (p Partition) GiveTicket(seen lane.Pace, q runlane.Queue, at, until time.Ti
 		w.set("li", "#li",
 			"(attribute_not_exists(#li) OR #li <= :now) AND (attribute_not_exists(#nx) OR #nx <= :now)",
 			item.Item{":now": item.Num(now)})
-		w.Expression, w.Values[":to"] = "SET #li = :to", item.Num(after.Line)
+		w.replace("li", after.Line)
 	case seen.Line >= seen.Next:
 		w.set("li", "#li", "#li > :now AND #li <= :most AND (attribute_not_exists(#nx) OR #nx <= #li)", busy)
 	default:
@@ -71,7 +71,7 @@ func (p Partition) GiveTicket(seen lane.Pace, q runlane.Queue, at, until time.Ti
 
 // TicketStart is the start time that the ticket gave out, by the pace after it.
 func TicketStart(after lane.Pace, q runlane.Queue, at time.Time) time.Time {
-	before := lane.Pace{Line: after.Line - after.Interval, Interval: after.Interval}
+	before := lane.Pace{Line: after.Line - lane.RateInterval(q), Span: after.Span}
 	start, _ := before.Ticket(q, at, at)
 	return start
 }
@@ -82,13 +82,15 @@ type paceWrite struct {
 	rescales bool
 	expires  time.Time
 	interval int64
+	span     int64
 }
 
 func (p Partition) newPaceWrite(seen, after lane.Pace, q runlane.Queue, at time.Time) *paceWrite {
 	w := &paceWrite{
-		rescales: seen.Interval != 0 && seen.Interval != after.Interval,
-		expires:  at.Add(time.Duration(lane.RateSlack(q)+2*after.Interval)*time.Microsecond + paceKept),
-		interval: after.Interval,
+		rescales: seen.Span != 0 && seen.Span != after.Span,
+		expires:  at.Add(time.Duration(after.Span+lane.RateInterval(q))*time.Microsecond + paceKept),
+		interval: lane.RateInterval(q),
+		span:     after.Span,
 	}
 	w.Key = item.Key(p.PacePK(), PaceSK)
 	w.Values = item.Item{}
@@ -97,16 +99,22 @@ func (p Partition) newPaceWrite(seen, after lane.Pace, q runlane.Queue, at time.
 
 // set adds an interval to attribute from, and stores it in to, under the condition.
 func (w *paceWrite) set(to, from, condition string, values item.Item) {
-	w.Expression = "SET #" + to + " = " + from + " + :iv"
+	w.Expression, w.Values[":in"] = "SET #"+to+" = "+from+" + :in", item.Num(w.interval)
 	w.Condition = item.Condition{
 		Text: condition + " AND (attribute_not_exists(#iv) OR #iv = :iv)", Values: values,
 	}
 }
 
+// replace stores a value instead of adding to one.
+func (w *paceWrite) replace(name string, to int64) {
+	delete(w.Values, ":in")
+	w.Expression, w.Values[":to"] = "SET #"+name+" = :to", item.Num(to)
+}
+
 // exactly replaces the pace, which another rate counted.
 func (w *paceWrite) exactly(seen, after lane.Pace) {
 	w.Expression, w.Values[":nx"], w.Values[":li"] = "SET #nx = :nx, #li = :li", item.Num(after.Next), item.Num(after.Line)
-	w.Condition = item.Equal("iv", item.Num(seen.Interval))
+	w.Condition = item.Equal("iv", item.Num(seen.Span))
 	for name, was := range map[string]int64{"nx": seen.Next, "li": seen.Line} {
 		if was == 0 {
 			w.Condition.Text += " AND attribute_not_exists(#" + name + ")"
@@ -118,6 +126,6 @@ func (w *paceWrite) exactly(seen, after lane.Pace) {
 
 func (w *paceWrite) update() *item.Update {
 	w.Expression += ", #iv = :iv, #xt = :xt"
-	w.Values[":iv"], w.Values[":xt"] = item.Num(w.interval), item.Num(w.expires.Unix())
+	w.Values[":iv"], w.Values[":xt"] = item.Num(w.span), item.Num(w.expires.Unix())
 	return &w.Update
 }
