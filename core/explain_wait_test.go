@@ -45,7 +45,7 @@ func leaseEnds(after time.Duration) func(*situation) {
 }
 
 func reservationEnds(after time.Duration) func(*situation) {
-	return func(s *situation) { s.run.DispatchExpiresAt = waitNoon.Add(after) }
+	return func(s *situation) { s.run.DispatchedAt, s.run.DispatchExpiresAt = waitNoon, waitNoon.Add(after) }
 }
 
 func boundedBy(limit int, ends ...time.Duration) func(*situation) {

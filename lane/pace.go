@@ -111,7 +111,11 @@ func TicketTime(run *runlane.Run, q runlane.Queue) time.Time {
 	if !q.Rated() || run.Status != runlane.StatusQueued || run.DispatchExpiresAt.IsZero() {
 		return time.Time{}
 	}
-	return run.DispatchExpiresAt.Add(-DispatchTimeout(q))
+	start, latest := run.DispatchExpiresAt.Add(-DispatchTimeout(q)), run.DispatchedAt.Add(TicketsAhead)
+	if start.After(latest) { // from when the queue had no rate, or a longer timeout
+		return latest
+	}
+	return start
 }
 
 // DispatchTimeout is the queue's, or its default.

@@ -113,3 +113,13 @@ func TestPace_AChangedPolicyNeitherStopsNorRenewsTheBurst(t *testing.T) {
 		t.Errorf("%d starts in an instant, not %d", starts, fast.Burst)
 	}
 }
+
+// A reservation of another policy, which lasted longer, is no ticket for its end.
+func TestTicketTime_IsNotFurtherAheadThanTickets(t *testing.T) {
+	t.Parallel()
+	at := time.UnixMilli(9_000_000).UTC()
+	run := &runlane.Run{Status: runlane.StatusQueued, DispatchedAt: at, DispatchExpiresAt: at.Add(time.Hour)}
+	if got := lane.TicketTime(run, runlane.Queue{Rate: runlane.PerSecond(1)}); got.After(at.Add(lane.TicketsAhead)) {
+		t.Errorf("a ticket after %s", got.Sub(at))
+	}
+}
