@@ -31,6 +31,16 @@ func (c *change) options(s *session) (core.ChangeOptions, error) {
 	return core.ChangeOptions{Actor: actor, Reason: c.reason}, err
 }
 
+// begin returns the runtime, and who changes something there and why.
+func (c *change) begin(ctx context.Context, s *session) (*core.Runtime, core.ChangeOptions, error) {
+	changes, err := c.options(s)
+	if err != nil {
+		return nil, changes, err
+	}
+	rt, err := s.rt(ctx)
+	return rt, changes, err
+}
+
 // actor returns the person at the keyboard.
 func (s *session) actor(given string) (runlane.Actor, error) {
 	for _, id := range []string{given, s.getenv("RUNLANE_ACTOR"), s.getenv("USER")} {

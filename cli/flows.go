@@ -242,11 +242,7 @@ func flowsCancelCommand() *command {
 			by.define(flags)
 			everything := flags.Bool("everything", false, "end nodes that undo, too")
 			return func(ctx context.Context, s *session, args []string) error {
-				changes, err := by.options(s)
-				if err != nil {
-					return err
-				}
-				rt, err := s.rt(ctx)
+				rt, changes, err := by.begin(ctx, s)
 				if err != nil {
 					return err
 				}
@@ -307,11 +303,7 @@ func flowsRetryCommand() *command {
 			number := flags.Int("number", 0, "RETRY to make, at most once: the flow's retries plus one; 0: the next")
 			nothingUndone := flags.Bool("nothing-undone", false, "nodes that ran because others failed undid nothing")
 			return func(ctx context.Context, s *session, args []string) error {
-				changes, err := by.options(s)
-				if err != nil {
-					return err
-				}
-				rt, err := s.rt(ctx)
+				rt, changes, err := by.begin(ctx, s)
 				if err != nil {
 					return err
 				}

@@ -28,17 +28,13 @@ func pauseCommand(what string) *command {
 			timeFlag(flags, &until, "until", "TIME at which the pause ends; else it lasts until \"resume\"")
 			timeoutFlag(flags, &length, "for", "DURATION of the pause, like 90s or 2h")
 			return func(ctx context.Context, s *session, args []string) error {
-				changes, err := by.options(s)
-				if err != nil {
-					return err
-				}
 				switch {
 				case length > 0 && !until.IsZero():
 					return usagef("use one of them; ", "--for and --until exclude each other")
 				case !until.IsZero() && !until.After(s.now()):
 					return usagef("use a later time, or --for; ", "--until has passed")
 				}
-				rt, err := s.rt(ctx)
+				rt, changes, err := by.begin(ctx, s)
 				if err != nil {
 					return err
 				}
@@ -72,11 +68,7 @@ func resumeCommand(what string) *command {
 			var by change
 			by.define(flags)
 			return func(ctx context.Context, s *session, args []string) error {
-				changes, err := by.options(s)
-				if err != nil {
-					return err
-				}
-				rt, err := s.rt(ctx)
+				rt, changes, err := by.begin(ctx, s)
 				if err != nil {
 					return err
 				}

@@ -151,11 +151,7 @@ func schedulesChangeCommand(verb string) *command {
 			var by change
 			by.define(flags)
 			return func(ctx context.Context, s *session, args []string) error {
-				changes, err := by.options(s)
-				if err != nil {
-					return err
-				}
-				rt, err := s.rt(ctx)
+				rt, changes, err := by.begin(ctx, s)
 				if err != nil {
 					return err
 				}
@@ -194,11 +190,7 @@ func schedulesTriggerCommand() *command {
 			by.define(flags)
 			wait := flags.Bool("wait", false, "follow the run to its end")
 			return func(ctx context.Context, s *session, args []string) error {
-				changes, err := by.options(s)
-				if err != nil {
-					return err
-				}
-				rt, err := s.rt(ctx)
+				rt, changes, err := by.begin(ctx, s)
 				if err != nil {
 					return err
 				}
