@@ -177,19 +177,7 @@ func (d *delivery) freePausedSlot(ctx context.Context, run *runlane.Run) {
 		rt.queuePaused(ctx, run.Queue) {
 		return
 	}
-	released, err := rt.storage().ReleaseRunDispatch(ctx, &lane.ReleaseDispatchCommand{
-		RunKey:    lane.RunKey{Environment: rt.environment, RunID: run.ID},
-		ExpiresAt: run.DispatchExpiresAt,
-		At:        at,
-	})
-	if err != nil {
-		rt.logRun(ctx, run, "the slot of a run of a paused task was not given back; time frees it", err)
-		return
-	}
-	rt.givenBack.add(run)
-	if released {
-		rt.handOver(ctx, run)
-	}
+	rt.releaseSlot(ctx, run, at)
 }
 
 // refusePaused refuses to start a run of a paused queue or task at once.

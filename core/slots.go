@@ -248,17 +248,21 @@ func (d *delivery) giveBackSlot(ctx context.Context, run *runlane.Run, at time.T
 	if at.Sub(run.DispatchedAt) < lane.DispatchTimeout(queue)/4 || rt.givenBack.has(run) {
 		return
 	}
+	rt.releaseSlot(ctx, run, at)
+}
+
+// releaseSlot frees the slot of a run that will not start here, for the next run. Best effort: time frees it.
+func (rt *Runtime) releaseSlot(ctx context.Context, run *runlane.Run, at time.Time) {
 	released, err := rt.storage().ReleaseRunDispatch(ctx, &lane.ReleaseDispatchCommand{
 		RunKey:    lane.RunKey{Environment: rt.environment, RunID: run.ID},
 		ExpiresAt: run.DispatchExpiresAt,
 		At:        at,
 	})
 	if err != nil {
-		rt.logRun(ctx, run, "the slot of a run that cannot be executed here was not given back; time frees it", err)
+		rt.logRun(ctx, run, "the slot of a run that does not start here was not given back; time frees it", err)
+		return
 	}
-	if err == nil {
-		rt.givenBack.add(run)
-	}
+	rt.givenBack.add(run)
 	if released {
 		rt.handOver(ctx, run)
 	}
