@@ -63,15 +63,15 @@ func (t *taking) inTurn(turns map[int64]string, most int) error {
 	t.found = nil
 	begin := turns[t.queue]
 	at, wrapped := begin, false
-	for passed := 0; len(t.found) < most && passed < 4*most; passed++ {
+	for looked := 0; len(t.found) < most && looked < 4*most; looked++ {
 		row, err := t.tx.One(nextKey, t.queue, at)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case row[0] == nil && wrapped:
-			passed = 4 * most
-			continue
-		case row[0] == nil:
+		}
+		if row[0] == nil { // behind the last key
+			if wrapped {
+				break
+			}
 			at, wrapped = "", true
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // units are those of docs/limits.md, as they are written in Go.
-var units = map[string]string{"bytes": "1", "KiB": "1<<10", "MiB": "1<<20", "days": "24 * time.Hour", "": "1"}
+var units = map[string]string{"bytes": "1", "KiB": "1<<10", "MiB": "1<<20", "days": "24 * time.Hour", "day": "24 * time.Hour", "": "1"}
 
 // Users find each limit of package runlane in one table, with its value.
 func TestLimits_EachIsInTheDocument(t *testing.T) {
